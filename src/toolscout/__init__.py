@@ -1,0 +1,99 @@
+"""Toolscout finds the right tool among thousands, for agents and the people who build them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolscout.errors import (
+        BadToolError,
+        DimensionError,
+        EmbedderError,
+        EmptyQueryError,
+        InputFileError,
+        InvalidValueError,
+        SchemaVersionError,
+        SettingError,
+        StoreError,
+        ToolNotFoundError,
+        ToolscoutError,
+        UnknownCategoryError,
+        UnknownRankerError,
+        UsageError,
+    )
+    from toolscout.models import Answer, Caller, Category, IndexReport, Server, Tag, Tool, ToolMatch
+    from toolscout.ports import Embedder, Store, ToolProvider
+    from toolscout.scout import Scout
+    from toolscout.settings import Settings
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "errors": (
+        "BadToolError",
+        "DimensionError",
+        "EmbedderError",
+        "EmptyQueryError",
+        "InputFileError",
+        "InvalidValueError",
+        "SchemaVersionError",
+        "SettingError",
+        "StoreError",
+        "ToolNotFoundError",
+        "ToolscoutError",
+        "UnknownCategoryError",
+        "UnknownRankerError",
+        "UsageError",
+    ),
+    "models": ("Answer", "Caller", "Category", "IndexReport", "Server", "Tag", "Tool", "ToolMatch"),
+    "ports": ("Embedder", "Store", "ToolProvider"),
+    "scout": ("Scout",),
+    "settings": ("Settings",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "BadToolError",
+    "Caller",
+    "Category",
+    "DimensionError",
+    "Embedder",
+    "EmbedderError",
+    "EmptyQueryError",
+    "IndexReport",
+    "InputFileError",
+    "InvalidValueError",
+    "SchemaVersionError",
+    "Scout",
+    "Server",
+    "SettingError",
+    "Settings",
+    "Store",
+    "StoreError",
+    "Tag",
+    "Tool",
+    "ToolMatch",
+    "ToolNotFoundError",
+    "ToolProvider",
+    "ToolscoutError",
+    "UnknownCategoryError",
+    "UnknownRankerError",
+    "UsageError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `import toolscout` costs next to nothing."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'toolscout' has no attribute {name!r}")
+    value = getattr(import_module(f"toolscout.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

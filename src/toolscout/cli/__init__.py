@@ -1,0 +1,1 @@
+"""The `toolscout` command: one file for each verb."""

@@ -1,0 +1,83 @@
+"""The command itself: what is common to all verbs, and how a user's mistake is told without a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+import toolscout
+from toolscout.cli import bench, browse, doctor, evaluate, index, search, switch
+from toolscout.errors import ToolscoutError, to_wire
+
+EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
+
+app = typer.Typer(
+    name="toolscout",
+    help="Find the right tool among thousands, by meaning and by words.\n\n"
+    "Start with `toolscout index --sample`, then `toolscout search email the team`.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("index", rich_help_panel="Catalogue")(index.index)
+app.command("search", rich_help_panel="Find")(search.search)
+app.command("list", rich_help_panel="Browse")(browse.list_)
+app.command("categories", rich_help_panel="Browse")(browse.categories)
+app.command("tags", rich_help_panel="Browse")(browse.tags)
+app.command("related", rich_help_panel="Browse")(browse.related)
+app.command("describe", rich_help_panel="Browse")(browse.describe)
+app.command("enable", rich_help_panel="Catalogue")(switch.enable)
+app.command("disable", rich_help_panel="Catalogue")(switch.disable)
+app.command("eval", rich_help_panel="Measure")(evaluate.evaluate)
+app.command("bench", rich_help_panel="Measure")(bench.bench)
+app.command("doctor", rich_help_panel="Catalogue")(doctor.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"toolscout {toolscout.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Find the right tool among thousands, by meaning and by words."""
+
+
+def main() -> None:
+    """Run the command; an error of ours becomes two lines on stderr, or JSON with --json, and an exit code."""
+    try:
+        app()
+    except ToolscoutError as error:
+        if "--json" in sys.argv:
+            typer.echo(json.dumps(to_wire(error), ensure_ascii=False))
+        else:
+            _tell(error)
+        raise SystemExit(error.exit_code) from None
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None
+
+
+def _tell(error: ToolscoutError) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), error.message))
+    if error.suggestions:
+        console.print(Text.assemble(("did you mean: ", "bold"), ", ".join(error.suggestions)))
+    if error.categories:
+        console.print(Text.assemble(("categories: ", "bold"), ", ".join(error.categories)))
+    if error.hint:
+        console.print(Text.assemble(("hint: ", "bold"), error.hint))

@@ -1,0 +1,136 @@
+"""`toolscout list`, `categories`, `tags`, `related`, `describe`: look around without a query."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from toolscout.cli import options
+
+if TYPE_CHECKING:
+    from toolscout.scout import Scout
+
+_Result = TypeVar("_Result")
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A tool's key: `<server>__<tool>`.")]
+
+
+def list_(
+    category: Annotated[
+        str | None, typer.Option("--category", metavar="C", help="Only tools of this category.")
+    ] = None,
+    server: Annotated[str | None, typer.Option("--server", metavar="S", help="Only tools of this server.")] = None,
+    detail: options.DetailLevel = "brief",
+    page: Annotated[int, typer.Option("--page", metavar="N", help="Which page.")] = 1,
+    page_size: Annotated[int, typer.Option("--page-size", metavar="N", help="Tools a page, at most 100.")] = 50,
+    user: options.As = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """List tools in the order of their keys, page by page.
+
+    Example: `toolscout list --category databases --page 2`
+    """
+    from typing import cast
+
+    from toolscout.cli.show import print_json, show_answer
+    from toolscout.discovery.format import format_answer
+    from toolscout.models import Detail
+
+    answer = _with_scout(
+        store,
+        lambda scout: scout.list_tools(
+            detail=cast("Detail", detail),
+            category=category,
+            server=server,
+            page=page,
+            page_size=page_size,
+            caller=options.caller_named(user),
+        ),
+    )
+    if json:
+        print_json(format_answer(answer))
+    else:
+        show_answer(answer)
+
+
+def categories(user: options.As = None, store: options.Store = None, json: options.Json = False) -> None:
+    """List the categories with how many tools each holds."""
+    from toolscout.cli.show import print_json, show_categories
+    from toolscout.discovery.format import format_categories
+
+    found = _with_scout(store, lambda scout: scout.list_categories(caller=options.caller_named(user)))
+    if json:
+        print_json(format_categories(found))
+    else:
+        show_categories(found)
+
+
+def tags(user: options.As = None, store: options.Store = None, json: options.Json = False) -> None:
+    """List the tags with how many tools carry each."""
+    from toolscout.cli.show import print_json, show_tags
+    from toolscout.discovery.format import format_tags
+
+    found = _with_scout(store, lambda scout: scout.list_tags(caller=options.caller_named(user)))
+    if json:
+        print_json(format_tags(found))
+    else:
+        show_tags(found)
+
+
+def related(
+    key: Key,
+    limit: Annotated[int, typer.Option("--limit", "-k", metavar="N", help="How many.")] = 5,
+    user: options.As = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Show what goes with a tool: explicitly related, same category, shared tags, similar by meaning.
+
+    Example: `toolscout related github__create_issue`
+    """
+    from toolscout.cli.show import print_json, show_answer
+    from toolscout.discovery.format import format_answer
+
+    answer = _with_scout(
+        store, lambda scout: scout.get_related_tools(key, limit=limit, caller=options.caller_named(user))
+    )
+    if json:
+        print_json(format_answer(answer))
+    else:
+        show_answer(answer)
+
+
+def describe(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")],
+    user: options.As = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Show tools whole: description, parameters, version.
+
+    Example: `toolscout describe github__create_issue gmail__send_email`
+    """
+    from toolscout.cli.show import console, print_json, safe, show_tool
+    from toolscout.discovery.format import format_answer
+
+    answer = _with_scout(store, lambda scout: scout.get_tool_details(keys, caller=options.caller_named(user)))
+    if json:
+        print_json(format_answer(answer))
+        return
+    for match in answer:
+        show_tool(match.tool)
+    for line in answer.suggestions:
+        console().print(safe(line))
+
+
+def _with_scout(store: str | None, work: Callable[[Scout], Awaitable[_Result]]) -> _Result:
+    from toolscout.scout import Scout
+
+    async def walk() -> _Result:
+        async with Scout.open(store=store) as scout:
+            return await work(scout)
+
+    return options.run(walk())

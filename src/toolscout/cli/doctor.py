@@ -1,0 +1,118 @@
+"""`toolscout doctor`: what is wrong with this installation, and the fix for each finding."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+
+import typer
+
+from toolscout.cli import options
+from toolscout.errors import ToolscoutError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+def doctor(store: options.Store = None, json: options.Json = False) -> None:
+    """Check Python, settings, model, store and catalogue; exit 1 when something is wrong.
+
+    Example: `toolscout doctor --json`
+    """
+    from rich.text import Text
+
+    from toolscout.cli.show import console, print_json
+
+    findings = options.run(examine(store))
+    if json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        out = console()
+        for finding in findings:
+            mark = ("ok  ", "green") if finding.ok else ("bad ", "bold red")
+            out.print(Text.assemble(mark, (f"{finding.what}: ", "bold"), finding.detail))
+            if finding.fix:
+                out.print(Text(f"    fix: {finding.fix}"))
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
+
+
+async def examine(store: str | None) -> list[Finding]:
+    """Look at everything, going on after a finding where that is possible."""
+    from dataclasses import replace
+
+    from toolscout.settings import Settings
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    findings = [Finding(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
+    try:
+        settings = Settings.from_env()
+        findings.append(Finding(what="settings", ok=True, detail="every TOOLSCOUT_* variable is understood"))
+    except ToolscoutError as error:
+        return [*findings, _bad("settings", error)]
+    settings = replace(settings, store=store if store is not None else settings.store)
+    findings.append(await _model(settings))
+    findings.extend(await _catalogue(settings))
+    return findings
+
+
+async def _model(settings: object) -> Finding:
+    from toolscout.embedding import open_embedder
+    from toolscout.settings import Settings
+
+    assert isinstance(settings, Settings)  # noqa: S101 - imported lazily
+    try:
+        embedder = open_embedder(settings)
+        if embedder is None:
+            return Finding(what="model", ok=True, detail="none: searching by words alone")
+        try:
+            vectors = await embedder.embed_queries(["is anybody there?"])
+        finally:
+            await embedder.close()
+    except ToolscoutError as error:
+        return _bad("model", error)
+    return Finding(what="model", ok=True, detail=f"{embedder.model_id}, {vectors.shape[1]} dimensions")
+
+
+async def _catalogue(settings: object) -> list[Finding]:
+    from toolscout.models import Caller
+    from toolscout.policy.rules import may_see
+    from toolscout.settings import Settings, data_folder
+    from toolscout.storage import open_store
+
+    assert isinstance(settings, Settings)  # noqa: S101 - imported lazily
+    where = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
+    try:
+        store = open_store(settings, may_see)
+        await store.open()
+        try:
+            overview = await store.overview(Caller())
+            behind = len(await store.unembedded(overview.model_id)) if overview.model_id else 0
+        finally:
+            await store.close()
+    except ToolscoutError as error:
+        return [_bad("store", error)]
+    findings = [Finding(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]
+    fix = "" if overview.total else "`toolscout index --tools F.jsonl`, or `--sample` to try it"
+    findings.append(Finding(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
+    if behind:
+        fix = "`toolscout index` embeds them"
+        findings.append(
+            Finding(what="vectors", ok=False, detail=f"{behind:,} tools have none of {overview.model_id}", fix=fix)
+        )
+    if overview.total > settings.exact_rows and find_spec("faiss") is None:
+        detail = f"{overview.total:,} tools are searched exactly, which is slow past {settings.exact_rows:,}"
+        findings.append(Finding(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
+    return findings
+
+
+def _bad(what: str, error: ToolscoutError) -> Finding:
+    return Finding(what=what, ok=False, detail=error.message, fix=error.hint)

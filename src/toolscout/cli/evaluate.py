@@ -1,0 +1,79 @@
+"""`toolscout eval`: retrieval quality and latency on a labelled set."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolscout.cli import options
+from toolscout.cli.metrics import Labelled, Outcome, read_queries, summarize
+
+
+def evaluate(
+    tools: Annotated[Path, typer.Argument(metavar="TOOLS.jsonl", help="The tools to search.")],
+    queries: Annotated[
+        Path, typer.Argument(metavar="QUERIES.jsonl", help='Rows of {"id", "query", "gold": [tool ids]}.')
+    ],
+    ranker: Annotated[
+        str | None, typer.Option("--ranker", metavar="R", help="hybrid (default), semantic, keyword, fuzzy or boosted.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How deep to look.")] = 10,
+    store: Annotated[
+        str,
+        typer.Option("--store", metavar="URL", help="Keep the catalogue here, so that a second run embeds nothing."),
+    ] = "memory:",
+    json: options.Json = False,
+) -> None:
+    """Measure retrieval on a labelled set, with the settings that a user gets by default.
+
+    One thing differs from a user's search: no threshold is applied, as the figures look at the order alone.
+    A tool's id is its `id`, or else its key.
+
+    Example: `toolscout eval tools.jsonl queries.jsonl --ranker keyword --json`
+    """
+    from toolscout.cli.show import console, print_json
+
+    labelled = read_queries(queries)
+    figures = options.run(_evaluate(tools, labelled, ranker, k, store, quiet=json))
+    if json:
+        print_json(figures)
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for name in figures:
+        table.add_column(name, justify="right")
+    table.add_row(*(f"{value:,}" for value in figures.values()))
+    console().print(table)
+    console().print("No threshold was applied.", style="dim")
+
+
+async def _evaluate(
+    tools: Path, queries: list[Labelled], ranker: str | None, k: int, store: str, *, quiet: bool
+) -> dict[str, float]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from toolscout.scout import Scout
+
+    with Progress(console=Console(stderr=True), disable=quiet, transient=True) as bar:
+        task = bar.add_task("indexing", total=None)
+        async with Scout.open(store=store) as scout:
+            report = await scout.index_tools(
+                tools, progress=lambda done, total: bar.update(task, completed=done, total=total)
+            )
+            task = bar.add_task("searching", total=len(queries))
+            outcomes = []
+            await scout.search_tools(queries[0].query, top_k=k, ranker=ranker)
+            for item in queries:
+                started = time.perf_counter()
+                answer = await scout.search_tools(item.query, top_k=k, ranker=ranker, threshold=-1.0)
+                took_ms = (time.perf_counter() - started) * 1_000
+                found = tuple(match.tool.id for match in answer)
+                outcomes.append(Outcome(labelled=item, found=found, took_ms=took_ms))
+                bar.advance(task)
+    return summarize(outcomes, report.total, k)

@@ -1,0 +1,91 @@
+"""`toolscout search`: find tools."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from toolscout.cli import options
+from toolscout.models import Answer
+
+
+def search(
+    query: Annotated[list[str], typer.Argument(help="What the tool should do; unquoted words join into one query.")],
+    also: Annotated[
+        list[str] | None, typer.Option("--also", metavar="QUERY", help="A further query, answered in the same pass.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="T", help="Only tools with this tag. May be repeated.")
+    ] = None,
+    match: Annotated[
+        str, typer.Option("--match", metavar="any|all", help="Whether one tag is enough or all are needed.")
+    ] = "any",
+    category: Annotated[
+        str | None, typer.Option("--category", metavar="C", help="Only tools of this category.")
+    ] = None,
+    server: Annotated[
+        list[str] | None, typer.Option("--server", metavar="S", help="Only tools of this server. May be repeated.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-k", metavar="N", help="How many hits.")] = 10,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="X",
+            help="The least score, on the ranker's own scale; 0 shows the nearest, however far.",
+        ),
+    ] = None,
+    detail: options.DetailLevel = "brief",
+    max_tokens: Annotated[
+        int | None,
+        typer.Option("--max-tokens", metavar="N", help="Never answer with more; the best hits keep most detail."),
+    ] = None,
+    ranker: Annotated[
+        str | None, typer.Option("--ranker", metavar="R", help="hybrid (default), semantic, keyword, fuzzy or boosted.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each score.")] = False,
+    user: options.As = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Find tools by meaning and by words.
+
+    Examples: `toolscout search email the team`, `toolscout search create an issue --server github --detail full`,
+    `toolscout search "find a flight" --also "book a hotel" --json`
+    """
+    from toolscout.cli.show import console, print_json, show_answer
+    from toolscout.discovery.format import format_answer, format_answers
+
+    asked: dict[str, Any] = {
+        "tags": tag,
+        "match": match,
+        "category": category,
+        "servers": server,
+        "top_k": limit,
+        "threshold": threshold,
+        "detail": detail,
+        "max_tokens": max_tokens,
+        "ranker": ranker,
+        "explain": explain,
+        "caller": options.caller_named(user),
+    }
+    queries = [" ".join(query), *(also or [])]
+    answers = options.run(_search(queries, store, asked))
+    if json:
+        print_json(format_answer(answers[0]) if len(answers) == 1 else format_answers(answers))
+    else:
+        for text, answer in zip(queries, answers, strict=True):
+            show_answer(answer, text if len(answers) > 1 else "")
+        if answers[0].metadata.total == 0:
+            console().print("The catalogue is empty: `toolscout index --sample` fills it with a sample to try.")
+    if not any(answers):
+        raise typer.Exit(1)
+
+
+async def _search(queries: list[str], store: str | None, asked: dict[str, Any]) -> list[Answer]:
+    from toolscout.scout import Scout
+
+    async with Scout.open(store=store) as scout:
+        await scout.warm()
+        return await scout.search_tools(queries, **asked)

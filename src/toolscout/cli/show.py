@@ -1,0 +1,162 @@
+"""What people see: tables and colour on a terminal, plain text in a pipe. Texts of servers are data, never markup."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from toolscout.discovery.format import shorten
+from toolscout.models import Answer, Category, IndexReport, Tag, Tool, ToolMatch
+
+_SHOWN_REASONS = 10
+
+
+def console() -> Console:
+    """Return the console for results."""
+    return Console(highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value for programs."""
+    print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201 - this is the output
+
+
+def safe(text: str) -> Text:
+    """Make a stranger's text harmless to show: control characters are escaped, markup is not read."""
+    return Text("".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text))
+
+
+def show_answer(answer: Answer, title: str = "") -> None:
+    """Print hits or a listing as a table, with what it cost below."""
+    out = console()
+    if title:
+        out.print(Text(title, style="bold"))
+    if not answer:
+        for line in answer.suggestions or ("Nothing here.",):
+            out.print(safe(line))
+        return
+    out.print(_table(answer.matches))
+    for match in answer:
+        if match.detail == "full":
+            show_tool(match.tool)
+        if match.explain is not None:
+            out.print(Text(match.tool.key, style="cyan"), Text(json.dumps(match.explain, ensure_ascii=False)))
+    out.print(Text(_footer(answer), style="dim"))
+    if answer.metadata.degraded:
+        out.print(Text(f"degraded: {answer.metadata.degraded}", style="yellow"))
+    for line in answer.suggestions:
+        out.print(safe(line))
+
+
+def show_tool(tool: Tool) -> None:
+    """Print one tool with its parameters."""
+    out = console()
+    out.print(Text.assemble((tool.key, "bold cyan"), f"  v{tool.version}  ", (tool.category, "magenta")))
+    if tool.description:
+        out.print(safe(tool.description))
+    if tool.tags:
+        out.print(Text("tags: " + ", ".join(tool.tags), style="dim"))
+    properties = tool.input_schema.get("properties")
+    if isinstance(properties, dict) and properties:
+        required = tool.input_schema.get("required") or []
+        table = Table(box=box.SIMPLE, pad_edge=False)
+        table.add_column("parameter", style="green", no_wrap=True)
+        table.add_column("type")
+        table.add_column("")
+        for name, value in properties.items():
+            value = value if isinstance(value, dict) else {}
+            mark = " *" if name in required else ""
+            table.add_row(safe(name + mark), safe(_kind(value)), safe(str(value.get("description") or "")))
+        out.print(table)
+    out.print()
+
+
+def show_categories(categories: Sequence[Category]) -> None:
+    """Print categories as a table."""
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("category", style="magenta", no_wrap=True)
+    table.add_column("tools", justify="right")
+    table.add_column("what for")
+    for item in categories:
+        table.add_row(safe(item.name), str(item.count), safe(item.description))
+    console().print(table)
+
+
+def show_tags(tags: Sequence[Tag]) -> None:
+    """Print tags as a table."""
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("tag", style="magenta", no_wrap=True)
+    table.add_column("tools", justify="right")
+    for item in tags:
+        table.add_row(safe(item.name), str(item.count))
+    console().print(table)
+
+
+def show_report(report: IndexReport) -> None:
+    """Print what indexing did; what was left out is said with its reason."""
+    out = console()
+    counts = [
+        (report.new, "new", "green"),
+        (report.changed, "changed", "yellow"),
+        (report.unchanged, "unchanged", "dim"),
+        (report.removed, "removed", "red"),
+        (len(report.dropped), "dropped", "red"),
+    ]
+    shown = Text("  ").join(Text(f"{count:,} {word}", style=style if count else "dim") for count, word, style in counts)
+    out.print(Text(f"{report.total:,} tools: ") + shown + Text(f"  ({report.took_ms / 1_000:.1f} s)", style="dim"))
+    if report.unembedded:
+        message = "tools have no vector yet: they are found by words until `toolscout index` runs again"
+        out.print(Text(f"{report.unembedded:,} {message}", style="yellow"))
+    for item in report.collisions:
+        out.print(Text("renamed ", style="yellow") + safe(f"{item.where}: {item.reason}"))
+    for item in report.dropped[:_SHOWN_REASONS]:
+        out.print(Text("dropped ", style="red") + safe(f"{item.where}: {item.reason}"))
+    if len(report.dropped) > _SHOWN_REASONS:
+        out.print(Text(f"... and {len(report.dropped) - _SHOWN_REASONS:,} more; --json lists all", style="dim"))
+
+
+def _table(matches: Sequence[ToolMatch]) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    scored = any(match.score is not None for match in matches)
+    related = any(match.relationship for match in matches)
+    if scored:
+        table.add_column("score", justify="right", style="green", no_wrap=True)
+    table.add_column("tool", style="cyan", overflow="fold")
+    if related:
+        table.add_column("relation", style="magenta")
+    table.add_column("what it does")
+    for match in matches:
+        row: list[Text] = []
+        if scored:
+            row.append(Text(f"{match.score:.2f}" if match.score is not None else ""))
+        row.append(safe(match.tool.key))
+        if related:
+            row.append(safe(match.relationship or ""))
+        row.append(safe(shorten(match.tool.description, 160) if match.detail != "minimal" else ""))
+        table.add_row(*row)
+    return table
+
+
+def _footer(answer: Answer) -> str:
+    metadata = answer.metadata
+    said = [f"{metadata.returned} of {metadata.matched:,}" if metadata.ranker else f"{metadata.returned} shown"]
+    said.append(f"{metadata.total:,} tools")
+    if metadata.took_ms:
+        said.append(f"{metadata.took_ms:.1f} ms")
+    said.append(f"{metadata.tokens:,} tokens instead of {metadata.tokens + metadata.tokens_saved:,}")
+    if answer.pagination:
+        said.append(f"page {answer.pagination.page} of {answer.pagination.total_pages}")
+    return " · ".join(said)
+
+
+def _kind(value: dict[str, Any]) -> str:
+    if isinstance(value.get("enum"), list):
+        return " | ".join(str(item) for item in value["enum"][:8])
+    kind = value.get("type")
+    return "/".join(map(str, kind)) if isinstance(kind, list) else str(kind or "")

@@ -1,0 +1,39 @@
+"""`toolscout enable` and `disable`: switch tools one by one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolscout.cli import options
+
+Keys = Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")]
+
+
+def enable(keys: Keys, store: options.Store = None) -> None:
+    """Switch tools on again.
+
+    Example: `toolscout enable github__delete_file`
+    """
+    _switch(keys, store, on=True)
+
+
+def disable(keys: Keys, store: options.Store = None) -> None:
+    """Switch tools off: they are found by nobody until they are enabled again; re-indexing does not undo it.
+
+    Example: `toolscout disable github__delete_file`
+    """
+    _switch(keys, store, on=False)
+
+
+def _switch(keys: list[str], store: str | None, *, on: bool) -> None:
+    from toolscout.scout import Scout
+
+    async def walk() -> None:
+        async with Scout.open(store=store) as scout:
+            for key in keys:
+                await scout.set_enabled(key, on)
+                typer.echo(f"{'enabled' if on else 'disabled'} {key}")
+
+    options.run(walk())

@@ -1,0 +1,44 @@
+"""From evidence to an ordered list: the ranker that was asked for, its threshold, ties by key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toolscout.discovery.rankers.boosted import rank_boosted
+from toolscout.discovery.rankers.fuzzy import rank_fuzzy
+from toolscout.discovery.rankers.hybrid import THRESHOLD, rank_hybrid
+from toolscout.discovery.rankers.keyword import rank_keyword
+from toolscout.discovery.rankers.semantic import rank_semantic
+from toolscout.models import Candidates, Facets, Intent, Query, Ranked
+
+BY_TEXT = ("keyword", "fuzzy")
+"""The rankers that read every visible tool's text; the others score candidates."""
+
+
+def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candidates) -> list[Ranked]:
+    """Rank by vectors and words."""
+    if query.ranker == "semantic":
+        return _finish(query, rank_semantic(candidates, query.filter.tags), 0.0)
+    if query.ranker == "boosted":
+        return _finish(query, rank_boosted(query.text, candidates), 0.0)
+    return _finish(query, rank_hybrid(query, intents, candidates), THRESHOLD)
+
+
+def rank_texts(query: Query, tools: Sequence[Facets]) -> list[Ranked]:
+    """Rank by the text of every tool."""
+    ranker = rank_keyword if query.ranker == "keyword" else rank_fuzzy
+    return _finish(query, ranker(query.text, tools), 0.0)
+
+
+def _finish(query: Query, ranked: list[Ranked], threshold: float) -> list[Ranked]:
+    least = threshold if query.threshold is None else query.threshold
+    wanted = {tag.casefold() for tag in query.filter.tags}
+    kept = [item for item in ranked if item.score >= least]
+    if query.ranker != "keyword":
+        kept.sort(key=lambda item: (-item.score, item.facets.key))
+    if not wanted:
+        return kept
+    return [
+        replace(item, matched_tags=tuple(tag for tag in item.facets.tags if tag.casefold() in wanted)) for item in kept
+    ]

@@ -1,0 +1,1 @@
+"""Five ways to rank, small, pure and named; each keeps its own score scale."""

@@ -1,0 +1,82 @@
+"""`fuzzy`: the mean, over the query's words, of the best tier that the word reaches on a tool.
+
+1.0 exact name, .9 name prefix, .85 keyword, .8 name contains, .7 keyword contains, .6 word of the description,
+.5 description contains; else the edit similarity to a word of the name or a keyword, scaled to stay below the tiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolscout.discovery.rankers.plain import MIN_PART, has_part, has_word, plain_words, spaced
+from toolscout.models import Facets, Ranked
+
+SIMILAR_SCALE = 0.5
+SIMILAR_FROM = 0.7
+
+
+def rank_fuzzy(query: str, tools: Sequence[Facets]) -> list[Ranked]:
+    """Score every tool that any word of the query reaches."""
+    phrase = query.strip().casefold()
+    words = plain_words(query)
+    similar = _similar(words, tools)
+    ranked = []
+    for row, facets in enumerate(tools):
+        tiers = _Tiers(facets)
+        each = [tiers.best(word) or similar[number][row] for number, word in enumerate(words)]
+        mean = sum(each) / max(len(each), 1)
+        score = max(mean, tiers.of_name(phrase))
+        if score > 0:
+            parts = {
+                "words": dict(zip(words, each, strict=True)),
+                "matched_words": [w for w, v in zip(words, each, strict=True) if v],
+            }
+            ranked.append(Ranked(facets=facets, score=round(score, 6), parts=parts))
+    return ranked
+
+
+class _Tiers:
+    """A tool's texts, lower-case, as the tiers are read off them."""
+
+    def __init__(self, facets: Facets) -> None:
+        self.name = facets.name.casefold()
+        self.words = spaced(facets.name)
+        self.keywords = [keyword.casefold() for keyword in (*facets.keywords, *facets.tags)]
+        self.description = facets.description.casefold()
+
+    def of_name(self, text: str) -> float:
+        """Return the tier of the name alone; it is all that the whole query can reach as one phrase."""
+        if text in (self.name, self.words):
+            return 1.0
+        if len(text) >= MIN_PART and (self.name.startswith(text) or self.words.startswith(text)):
+            return 0.9
+        return 0.0
+
+    def best(self, word: str) -> float:
+        if tier := self.of_name(word):
+            return tier
+        if word in self.keywords:
+            return 0.85
+        if has_part(word, self.words):
+            return 0.8
+        if any(has_part(word, keyword) for keyword in self.keywords):
+            return 0.7
+        if has_word(word, self.description):
+            return 0.6
+        return 0.5 if has_part(word, self.description) else 0.0
+
+
+def _similar(words: Sequence[str], tools: Sequence[Facets]) -> list[list[float]]:
+    """Return, for each query word and tool, the scaled edit similarity to the nearest word of name or keywords."""
+    from rapidfuzz.distance import Levenshtein
+
+    vocabulary: dict[str, int] = {}
+    held = []
+    for facets in tools:
+        own = {*spaced(facets.name).split(), *(keyword.casefold() for keyword in facets.keywords)}
+        held.append([vocabulary.setdefault(word, len(vocabulary)) for word in sorted(own)])
+    table = []
+    for word in words:
+        near = [Levenshtein.normalized_similarity(word, other, score_cutoff=SIMILAR_FROM) for other in vocabulary]
+        table.append([SIMILAR_SCALE * max((near[number] for number in numbers), default=0.0) for numbers in held])
+    return table

@@ -1,0 +1,45 @@
+"""Did you mean: the nearest of the names that the caller may see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from toolscout.errors import ToolNotFoundError
+from toolscout.keys import split_key
+from toolscout.models import Facets
+
+_CUTOFF = 60.0
+
+
+def did_you_mean(given: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Return the names most like the given one, best first, ties by name; none when nothing is like it."""
+    from rapidfuzz import fuzz, process
+
+    wanted = given.casefold()
+    found = process.extract(
+        wanted, {name: name.casefold() for name in known}, scorer=fuzz.WRatio, score_cutoff=_CUTOFF, limit=None
+    )
+    ranked = sorted(found, key=lambda item: (-item[1], item[2]))
+    return tuple(name for _, _, name in ranked[:limit])
+
+
+def not_found(key: str, visible: Sequence[Facets]) -> ToolNotFoundError:
+    """Build the error for a key that names nothing the caller may see, with the same names and the nearest keys."""
+    name = split_key(key)[1].casefold()
+    same_name = [item.key for item in visible if name in (item.name.casefold(), item.key.casefold())]
+    near = did_you_mean(key, (item.key for item in visible))
+    return ToolNotFoundError(
+        f"no tool has the key {key!r}",
+        hint="search for it, or use one of the suggestions",
+        suggestions=tuple(dict.fromkeys([*same_name, *near]))[:3],
+    )
+
+
+def nothing_fits(query: str, categories: Sequence[str]) -> tuple[str, ...]:
+    """Say what to try when no tool fits: never the least wrong tool dressed up as a match."""
+    tips = [f"No tool fits {query[:80]!r}. Say the need in other or more general words."]
+    if categories:
+        shown = ", ".join(categories[:12]) + (", ..." if len(categories) > 12 else "")
+        tips.append(f"Browse what there is by category: {shown}.")
+    tips.append("A lower threshold (threshold=0) shows the nearest tools, however far.")
+    return tuple(tips)

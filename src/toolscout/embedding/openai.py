@@ -1,0 +1,98 @@
+"""Any OpenAI-compatible `/embeddings` endpoint, with `toolscout[openai]` installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolscout.errors import DimensionError, EmbedderError
+from toolscout.models import Document
+from toolscout.ports import Progress
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+
+_CHUNK = 128
+
+
+class OpenAIEmbedder:
+    """An embedder that asks a remote endpoint; it keeps no state but the connection pool."""
+
+    def __init__(self, name: str, *, url: str, token: str, dimension: int = 0, timeout_s: float = 10.0) -> None:
+        """Remember where to ask; nothing is sent yet."""
+        self._name = name
+        self._url = url.rstrip("/")
+        self._token = token
+        self._dimension = dimension
+        self._timeout_s = timeout_s
+        self._client: Any = None
+
+    @property
+    def model_id(self) -> str:
+        """Name the model."""
+        return f"openai:{self._name}" + (f":{self._dimension}" if self._dimension else "")
+
+    @property
+    def dimension(self) -> int:
+        """Return the length of a vector, 0 while it is not told."""
+        return self._dimension
+
+    async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Return one unit vector for each query."""
+        return await self._embed_all(texts)
+
+    async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
+        """Return one unit vector for each document, asking for 128 at a time."""
+        return await self._embed_all([document.text() for document in documents], progress)
+
+    async def _embed_all(self, texts: Sequence[str], progress: Progress | None = None) -> FloatArray:
+        import numpy as np
+
+        parts = []
+        for start in range(0, len(texts), _CHUNK):
+            chunk = list(texts[start : start + _CHUNK])
+            parts.append(np.asarray(await self._ask(chunk), dtype=np.float32))
+            if progress:
+                progress(start + len(chunk), len(texts))
+        vectors = np.concatenate(parts) if parts else np.empty((0, self._dimension), dtype=np.float32)
+        unit: FloatArray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return unit
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _ask(self, texts: list[str]) -> list[list[float]]:
+        body: dict[str, Any] = {"model": self._name, "input": texts, "encoding_format": "float"}
+        if self._dimension:
+            body["dimensions"] = self._dimension
+        client = self._connect()
+        try:
+            response = await client.post(f"{self._url}/embeddings", json=body)
+            response.raise_for_status()
+            rows = sorted(response.json()["data"], key=lambda row: row["index"])
+            vectors = [list(map(float, row["embedding"])) for row in rows]
+        except Exception as error:
+            raise EmbedderError(
+                f"the embeddings endpoint {self._url} did not answer for {self._name}: {type(error).__name__}",
+                hint="check TOOLSCOUT_EMBEDDER_URL and TOOLSCOUT_EMBEDDER_KEY",
+            ) from error
+        lengths = {len(vector) for vector in vectors}
+        if len(vectors) != len(texts) or len(lengths) != 1 or (self._dimension and lengths != {self._dimension}):
+            raise DimensionError(
+                f"{self._name} gave {len(vectors)} vectors of {sorted(lengths)} numbers for {len(texts)} texts",
+                hint="set TOOLSCOUT_EMBEDDER_DIMENSION to what the model gives",
+            )
+        return vectors
+
+    def _connect(self) -> Any:
+        if self._client is None:
+            try:
+                import httpx2
+            except ImportError as error:
+                raise EmbedderError("httpx2 is not installed", hint="pip install 'toolscout[openai]'") from error
+            headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            self._client = httpx2.AsyncClient(timeout=self._timeout_s, headers=headers)
+        return self._client

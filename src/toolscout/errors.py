@@ -1,0 +1,142 @@
+"""What can go wrong, as one tree. Each error has a stable code, and says what to do next.
+
+::
+
+    ToolscoutError
+    ├── UsageError                 the request is wrong; the message says what to change
+    │   ├── EmptyQueryError
+    │   ├── InvalidValueError      a parameter out of its range or of the wrong kind
+    │   ├── UnknownRankerError
+    │   ├── UnknownCategoryError
+    │   ├── InputFileError         a file cannot be read, or one of its lines is bad and --strict is set
+    │   └── BadToolError           a definition that cannot be indexed; indexing drops it and says why
+    ├── ToolNotFoundError          no such tool, or none that this caller may see: the two are never told apart
+    ├── SettingError               a TOOLSCOUT_* variable or a setting has a value that cannot be used
+    ├── EmbedderError              the embedder cannot answer; searches go on by words, marked degraded
+    │   └── DimensionError         vectors of another length than the model's: refused, never mixed
+    └── StoreError                 the catalogue cannot be read or written
+        └── SchemaVersionError     the store was written by a newer toolscout
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+
+class ToolscoutError(Exception):
+    """The root of everything that toolscout raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 3
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        suggestions: Sequence[str] = (),
+        categories: Sequence[str] = (),
+    ) -> None:
+        """Say what happened, what to do (`hint`), and what may have been meant."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.suggestions = tuple(suggestions)
+        self.categories = tuple(categories)
+
+
+class UsageError(ToolscoutError):
+    """The request is wrong and would be wrong again."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class EmptyQueryError(UsageError):
+    """There is nothing to search for."""
+
+    code = "empty_query"
+
+
+class InvalidValueError(UsageError):
+    """A parameter is out of its range or of the wrong kind."""
+
+    code = "invalid_value"
+
+
+class UnknownRankerError(UsageError):
+    """No ranker has that name."""
+
+    code = "unknown_ranker"
+
+
+class UnknownCategoryError(UsageError):
+    """No tool that the caller may see is in that category."""
+
+    code = "unknown_category"
+
+
+class InputFileError(UsageError):
+    """A file cannot be read, or holds a bad line and the caller asked to be strict."""
+
+    code = "input_file"
+
+
+class BadToolError(UsageError):
+    """A definition that cannot be indexed; the message is the reason that the summary shows."""
+
+    code = "bad_tool"
+
+
+class ToolNotFoundError(ToolscoutError):
+    """No such tool for this caller; a forbidden tool looks exactly like an absent one."""
+
+    code = "tool_not_found"
+    exit_code = 1
+
+
+class SettingError(ToolscoutError):
+    """A setting has a value that cannot be used."""
+
+    code = "setting"
+    exit_code = 2
+
+
+class EmbedderError(ToolscoutError):
+    """The embedder cannot answer now."""
+
+    code = "embedder_unavailable"
+
+
+class DimensionError(EmbedderError):
+    """Vectors of another length than the model's were refused."""
+
+    code = "wrong_dimension"
+
+
+class StoreError(ToolscoutError):
+    """The catalogue cannot be read or written."""
+
+    code = "store_unavailable"
+
+
+class SchemaVersionError(StoreError):
+    """The store was written by a newer version of toolscout."""
+
+    code = "store_newer"
+
+
+def to_wire(error: BaseException) -> dict[str, Any]:
+    """Turn any error into the one JSON shape; what we did not raise ourselves shows no detail."""
+    if not isinstance(error, ToolscoutError):
+        error = ToolscoutError("something went wrong inside toolscout", hint="run `toolscout doctor`")
+    body: dict[str, Any] = {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "suggestions": list(error.suggestions),
+    }
+    if error.categories:
+        body["categories_available"] = list(error.categories)
+    return {"error": body}

@@ -1,0 +1,30 @@
+"""Which slug each server gets: two that would share one are kept apart, and the summary says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from toolscout.keys import apart, server_slug
+from toolscout.models import Dropped
+
+
+def assign_slugs(titles: Iterable[str], known: Mapping[str, str]) -> tuple[dict[str, str], list[Dropped]]:
+    """Return title -> slug, given the slug -> title of servers already in the catalogue, and what collided.
+
+    A title that is its own slug comes first, then the order of titles: the same titles get the same slugs always.
+    """
+    taken = dict(known)
+    slugs: dict[str, str] = {}
+    collisions: list[Dropped] = []
+    for title in sorted(set(titles), key=lambda item: (server_slug(item) != item, item)):
+        slug = server_slug(title)
+        if taken.get(slug, title) != title:
+            collisions.append(
+                Dropped(
+                    where=title, reason=f"its slug {slug!r} belongs to {taken[slug]!r}; it is {apart(slug, title)!r}"
+                )
+            )
+            slug = apart(slug, title)
+        taken[slug] = title
+        slugs[title] = slug
+    return slugs, collisions

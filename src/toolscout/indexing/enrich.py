@@ -1,0 +1,149 @@
+"""What a tool is found by: inferred labels, the document that is embedded, and its words with their weight."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from toolscout.indexing.normalize import canonical_json
+from toolscout.indexing.taxonomy import infer
+from toolscout.models import LOCAL, Document, Entry, Term, Tool
+from toolscout.words import split_words, terms
+
+VERSION = 1
+"""Raised whenever the text or the words of an unchanged tool change, so that everything is indexed again."""
+
+NAME, SERVER, DESCRIPTION, PARAMETERS, LABELS = 1, 2, 4, 8, 16
+"""The fields of a tool as bits: a term's mask says where it occurs."""
+
+_WEIGHT = {NAME: 3.0, SERVER: 1.5, DESCRIPTION: 1.0, PARAMETERS: 0.4, LABELS: 1.0}
+_AVERAGE = {NAME: 3.0, SERVER: 2.0, DESCRIPTION: 16.0, PARAMETERS: 20.0, LABELS: 4.0}
+_LENGTH_NORM = {NAME: 0.3, SERVER: 0.3, DESCRIPTION: 0.6, PARAMETERS: 0.6, LABELS: 0.3}
+_SATURATION = 1.2
+_PARAMETER_DEPTH = 3
+_MAX_PARAMETERS = 60
+
+
+def stamp_of(tool: Tool) -> str:
+    """Hash everything that decides what is stored for a tool: an equal stamp means there is nothing to do."""
+    decided = (
+        VERSION,
+        tool.fingerprint,
+        tool.server_title,
+        tool.description,
+        tool.category,
+        tool.tags,
+        tool.keywords,
+        tool.examples,
+        tool.related,
+        tool.owner,
+        tool.enabled,
+        tool.trusted,
+    )
+    return hashlib.blake2b(canonical_json(decided).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def enrich_tool(tool: Tool) -> Entry:
+    """Return the entry to publish; the author's and the operator's labels always win over inferred ones."""
+    stamp = stamp_of(tool)
+    inferred = infer(
+        name=split_words(tool.name), server=split_words(tool.server_title), description=split_words(tool.description)
+    )
+    tool = replace(
+        tool,
+        category=tool.category or inferred.category,
+        tags=tool.tags or inferred.tags,
+        capabilities=inferred.capabilities,
+    )
+    document = to_document(tool)
+    return Entry(
+        tool=tool,
+        document=document,
+        text_hash=text_hash(document),
+        terms=weighted_terms(tool),
+        tokens=definition_tokens(tool),
+        stamp=stamp,
+    )
+
+
+def to_document(tool: Tool) -> Document:
+    """Write a tool in plain words: identifiers split, descriptions as they are."""
+    return Document(
+        name=_plain(tool.name),
+        server="" if tool.server == LOCAL else _plain(tool.server_title),
+        description=tool.description,
+        parameters=", ".join(_plain(name) for name, _ in parameters(tool.input_schema)),
+    )
+
+
+def text_hash(document: Document) -> str:
+    """Return the address of a document's vector: the same words of a thousand tenants are embedded once."""
+    words = "\x00".join((document.name, document.server, document.description, document.parameters))
+    return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def weighted_terms(tool: Tool) -> dict[str, Term]:
+    """Compute, BM25F style, what each word of the tool weighs: fields weighted, lengths against fixed averages."""
+    weights: dict[str, float] = {}
+    masks: dict[str, int] = {}
+    for field, text in _fields(tool):
+        counts = Counter(terms(text))
+        length = sum(counts.values())
+        norm = 1 - _LENGTH_NORM[field] + _LENGTH_NORM[field] * length / _AVERAGE[field]
+        for term, count in counts.items():
+            weights[term] = weights.get(term, 0.0) + _WEIGHT[field] * count / norm
+            masks[term] = masks.get(term, 0) | field
+    return {term: Term(impact=weight / (_SATURATION + weight), fields=masks[term]) for term, weight in weights.items()}
+
+
+def parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Walk a schema's parameters as (name, description and enum values); references are never followed."""
+    queue: list[tuple[int, Mapping[str, Any]]] = [(0, schema)]
+    seen = 0
+    while queue:
+        depth, node = queue.pop(0)
+        properties = node.get("properties")
+        if not isinstance(properties, Mapping):
+            continue
+        for name, value in properties.items():
+            if seen >= _MAX_PARAMETERS:
+                return
+            seen += 1
+            if not isinstance(value, Mapping):
+                yield name, ""
+                continue
+            yield name, _said_of(value)
+            if depth + 1 < _PARAMETER_DEPTH:
+                items = value.get("items")
+                queue.append((depth + 1, items if isinstance(items, Mapping) else value))
+
+
+def definition_tokens(tool: Tool) -> int:
+    """Count what the tool's full definition costs in a prompt: characters of its compact JSON by four."""
+    shown = {"name": tool.key, "description": tool.description, "input_schema": tool.input_schema}
+    return -(-len(canonical_json(shown)) // 4)
+
+
+def _plain(name: str) -> str:
+    return " ".join(split_words(name)) or name
+
+
+def _said_of(parameter: Mapping[str, Any]) -> str:
+    said = [str(parameter.get("description") or "")]
+    values = parameter.get("enum")
+    if isinstance(values, list):
+        said.extend(str(value) for value in values[:20])
+    return " ".join(part for part in said if part)
+
+
+def _fields(tool: Tool) -> Iterator[tuple[int, str]]:
+    yield NAME, f"{tool.name} {tool.title}" if tool.title and tool.title != tool.name else tool.name
+    if tool.server != LOCAL:
+        yield SERVER, tool.server_title
+    yield DESCRIPTION, tool.description
+    yield PARAMETERS, " ".join(f"{name} {said}" for name, said in parameters(tool.input_schema))
+    examples = (example for example in tool.examples if isinstance(example, str))
+    yield LABELS, " ".join((tool.category, *tool.tags, *tool.keywords, *tool.capabilities, *examples))

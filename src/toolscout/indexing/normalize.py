@@ -1,0 +1,188 @@
+"""Raw definition in, Tool out: Unicode NFC, canonical JSON, a fingerprint of the whole, and bounds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolscout.errors import BadToolError
+from toolscout.keys import tool_key
+from toolscout.models import Overlay, Server, Tool
+from toolscout.settings import Settings
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_KEEP_IN_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_MAX_NODES = 1_000_000
+_TAG_KEYS = ("tags", "io.modelcontextprotocol/tags", "_fastmcp", "fastmcp")
+
+
+def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *, owner: str | None = None) -> Tool:
+    """Check and clean one raw definition; raise BadToolError with the reason when it cannot be indexed."""
+    if not isinstance(raw, Mapping):
+        raise BadToolError(f"a tool must be an object, not {type(raw).__name__}")
+    clean = _cleaned(raw, settings)
+    name = _text(clean, "name").strip()
+    _check_name(name, settings)
+    description = _text(clean, "description").strip()
+    if len(description) > settings.max_description_chars:
+        raise BadToolError(
+            f"its description has {len(description):,} characters, over {settings.max_description_chars:,}"
+        )
+    input_schema = _schema(clean, ("input_schema", "inputSchema", "parameters"), settings)
+    output_schema = _schema(clean, ("output_schema", "outputSchema"), settings)
+    annotations = _mapping(clean, "annotations")
+    meta = _mapping(clean, "_meta")
+    whole, tool_overlay = server.overlay, server.tool_overlays.get(name, Overlay())
+    key = tool_key(server.key, name)
+    return Tool(
+        key=key,
+        id=str(clean.get("id") or key),
+        server=server.key,
+        server_title=server.title,
+        name=name,
+        title=_text(clean, "title").strip() or str(annotations.get("title") or ""),
+        description=tool_overlay.description or description,
+        input_schema=input_schema or {},
+        output_schema=output_schema,
+        annotations=annotations,
+        meta=meta,
+        category=tool_overlay.category or whole.category or _text(clean, "category").strip(),
+        tags=_merged(_words(clean.get("tags")), _meta_tags(meta), whole.tags, tool_overlay.tags),
+        keywords=_merged(_words(clean.get("keywords")), whole.keywords, tool_overlay.keywords),
+        examples=tool_overlay.examples or _examples(clean.get("examples")),
+        related=_merged(_words(clean.get("related")), whole.related, tool_overlay.related),
+        fingerprint=_sha256(canonical_json(clean)),
+        owner=owner,
+        enabled=_first(tool_overlay.enabled, whole.enabled, clean.get("enabled") is not False),
+        trusted=_first(tool_overlay.trusted, whole.trusted, server.trusted),
+    )
+
+
+def canonical_json(value: Any) -> str:
+    """Write JSON so that equal values are equal texts: sorted keys, no spaces, no escapes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _cleaned(raw: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """NFC every string, with the size and depth known to be bounded before any recursion."""
+    limit = settings.max_schema_depth + 4
+    for count, (depth, value) in enumerate(_levels(raw)):
+        if count > _MAX_NODES:
+            raise BadToolError(f"it holds more than {_MAX_NODES:,} values")
+        if depth > limit:
+            raise BadToolError(f"it is nested deeper than {settings.max_schema_depth} levels")
+        if isinstance(value, float) and value != value:
+            raise BadToolError("it holds NaN, which JSON does not have")
+    cleaned = _nfc(raw)
+    assert isinstance(cleaned, dict)  # noqa: S101 - a mapping stays one
+    return cleaned
+
+
+def _levels(value: Any) -> Iterator[tuple[int, Any]]:
+    """Walk a value without recursion; a Python object that contains itself ends at the depth limit."""
+    stack = [(0, value)]
+    while stack:
+        depth, item = stack.pop()
+        yield depth, item
+        if isinstance(item, Mapping):
+            stack.extend((depth + 1, child) for child in item.values())
+        elif isinstance(item, (list, tuple)):
+            stack.extend((depth + 1, child) for child in item)
+
+
+def _nfc(value: Any) -> Any:
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        return unicodedata.normalize("NFC", value).encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {_nfc(str(key)): _nfc(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_nfc(child) for child in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise BadToolError(f"it holds a {type(value).__name__}, which is not JSON")
+
+
+def _check_name(name: str, settings: Settings) -> None:
+    if not name:
+        raise BadToolError("it has no name")
+    if len(name) > settings.max_name_chars:
+        raise BadToolError(f"its name has {len(name):,} characters, over {settings.max_name_chars}")
+    if _CONTROL.search(name):
+        raise BadToolError("its name holds control characters")
+
+
+def _text(raw: Mapping[str, Any], field: str) -> str:
+    value = raw.get(field)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadToolError(f"its {field} must be text, not {type(value).__name__}")
+    return _KEEP_IN_TEXT.sub(" ", value)
+
+
+def _mapping(raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = raw.get(field)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise BadToolError(f"its {field} must be an object, not {type(value).__name__}")
+    return value
+
+
+def _schema(raw: Mapping[str, Any], names: tuple[str, ...], settings: Settings) -> Mapping[str, Any] | None:
+    field = next((name for name in names if raw.get(name) is not None), None)
+    if field is None:
+        return None
+    schema = _mapping(raw, field)
+    size = len(canonical_json(schema).encode("utf-8", "surrogatepass"))
+    if size > settings.max_schema_bytes:
+        raise BadToolError(f"its {field} has {size:,} bytes, over {settings.max_schema_bytes:,}")
+    depth = max(level for level, _ in _levels(schema))
+    if depth > settings.max_schema_depth:
+        raise BadToolError(f"its {field} is nested {depth} levels deep, over {settings.max_schema_depth}")
+    return schema
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise BadToolError("its tags, keywords and related must be lists of text")
+    return tuple(item.strip() for item in value if item.strip())
+
+
+def _meta_tags(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    """Read tags where servers are known to put them: `_meta.tags`, or one level down in a vendor's object."""
+    found: list[str] = []
+    for key in _TAG_KEYS:
+        value = meta.get(key)
+        value = value.get("tags") if isinstance(value, Mapping) else value
+        if isinstance(value, (list, tuple)):
+            found.extend(item.strip() for item in value if isinstance(item, str) and item.strip())
+    return tuple(found)
+
+
+def _examples(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _merged(*groups: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(item for group in groups for item in group))
+
+
+def _first(*values: bool | None) -> bool:
+    return next(value for value in values if value is not None)

@@ -1,0 +1,72 @@
+"""The pure middle of the index walk: raw definitions of one server in, what has to be published out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolscout.errors import BadToolError
+from toolscout.indexing.enrich import enrich_tool, stamp_of
+from toolscout.indexing.normalize import normalize_tool
+from toolscout.models import Dropped, Entry, Server, Tool
+from toolscout.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """One server's part of a publication."""
+
+    server: Server
+    entries: tuple[Entry, ...]
+    kept: frozenset[str]
+    new: int
+    changed: int
+    removed: int
+    dropped: tuple[Dropped, ...]
+
+
+def prepare_server(
+    server: Server,
+    raw: Sequence[Mapping[str, Any]],
+    published: Mapping[str, str],
+    settings: Settings,
+    *,
+    owner: str | None = None,
+) -> Prepared:
+    """Normalize every tool, keep what is unchanged, enrich the rest; a bad tool is dropped with its reason."""
+    dropped: list[Dropped] = []
+    tools: dict[str, Tool] = {}
+    if len(raw) > settings.max_tools:
+        reason = f"it brings {len(raw):,} tools; those after the first {settings.max_tools:,} are left out"
+        dropped.append(Dropped(where=server.title, reason=reason))
+    for number, item in enumerate(raw[: settings.max_tools], start=1):
+        try:
+            tool = normalize_tool(item, server, settings, owner=owner)
+        except BadToolError as error:
+            dropped.append(Dropped(where=_where(server, item, number), reason=error.message))
+            continue
+        other = tools.get(tool.key)
+        if other is not None:
+            same = other.fingerprint == tool.fingerprint
+            reason = "the same definition comes twice" if same else "another tool of the server has this name"
+            dropped.append(Dropped(where=tool.key, reason=reason))
+            tool = min(other, tool, key=lambda candidate: candidate.fingerprint)
+        tools[tool.key] = tool
+    kept = frozenset(key for key, tool in tools.items() if published.get(key) == stamp_of(tool))
+    enriched = [enrich_tool(tool) for key, tool in sorted(tools.items()) if key not in kept]
+    new = sum(entry.tool.key not in published for entry in enriched)
+    return Prepared(
+        server=server,
+        entries=tuple(enriched),
+        kept=kept,
+        new=new,
+        changed=len(enriched) - new,
+        removed=len(published.keys() - tools.keys()),
+        dropped=tuple(dropped),
+    )
+
+
+def _where(server: Server, item: object, number: int) -> str:
+    name = item.get("name") if isinstance(item, Mapping) else None
+    return f"{server.title}: {str(name)[:80]!r}" if name else f"{server.title}: tool {number}"

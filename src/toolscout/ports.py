@@ -1,0 +1,122 @@
+"""The Protocols: what the walks ask of the adapters, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toolscout.models import Caller, Candidates, Document, Facets, Filter, Intent, Overview, Publication, Server, Tool
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+
+Predicate = Callable[[Caller, Facets], bool]
+"""The one question of access: may this caller see this tool?"""
+
+Progress = Callable[[int, int], None]
+"""Told, during long work, how many of how many are done."""
+
+
+class ToolProvider(Protocol):
+    """Something that has tools: a file, Python objects, a live MCP server."""
+
+    @property
+    def server(self) -> Server:
+        """Return the server that these tools belong to."""
+        ...
+
+    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+        """Return the raw definitions, as the provider has them: nothing about them is trusted."""
+        ...
+
+
+class Embedder(Protocol):
+    """Text to vectors of unit length."""
+
+    @property
+    def model_id(self) -> str:
+        """Name the model, its wording of documents included; vectors of different names never meet."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Return the length of a vector (0 while a remote model has not answered yet)."""
+        ...
+
+    async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
+        """Return one row for each document; raise EmbedderError when that cannot be done now."""
+        ...
+
+    async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Return one row for each query; raise EmbedderError when that cannot be done now."""
+        ...
+
+    async def close(self) -> None:
+        """Free what the embedder holds."""
+        ...
+
+
+class Store(Protocol):
+    """Where the catalogue lives. Every reading method takes the caller and filters inside."""
+
+    async def open(self) -> None:
+        """Make the store ready, migrating an older schema."""
+        ...
+
+    async def close(self) -> None:
+        """Free what the store holds."""
+        ...
+
+    async def overview(self, caller: Caller) -> Overview:
+        """Return what the caller can see in sum, and which generation and model ("" before the first) that is."""
+        ...
+
+    async def stamps(self, tenant: str, server: str) -> Mapping[str, str]:
+        """Return key -> stamp for a server's published tools: an equal stamp means nothing to do."""
+        ...
+
+    async def servers(self, tenant: str) -> Sequence[Server]:
+        """Return the servers of a tenant."""
+        ...
+
+    async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
+        """Return those texts that have no vector of this model yet."""
+        ...
+
+    async def add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
+        """Keep vectors under (model, text); what is already there stays."""
+        ...
+
+    async def publish(self, publication: Publication) -> int:
+        """Make one new generation visible at once and return its number."""
+        ...
+
+    async def remove_server(self, tenant: str, server: str) -> int:
+        """Take a server and its tools out; return how many tools went."""
+        ...
+
+    async def set_enabled(self, tenant: str, key: str, enabled: bool) -> None:
+        """Switch one tool on or off; the decision survives re-indexing."""
+        ...
+
+    async def unembedded(self, model_id: str) -> Sequence[Tool]:
+        """Return the published tools, of all tenants, whose text has no vector of this model."""
+        ...
+
+    async def candidates(
+        self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
+    ) -> Candidates:
+        """Return, for each intent, the best `limit` visible tools by vector and by words, as one union."""
+        ...
+
+    async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
+        """Return what the caller may see, in the order of keys."""
+        ...
+
+    async def similar(self, caller: Caller, key: str, limit: int) -> Sequence[tuple[Facets, float]]:
+        """Return the visible tools nearest to a tool by vector, best first."""
+        ...
+
+    async def tools(self, caller: Caller, keys: Sequence[str]) -> Mapping[str, Tool]:
+        """Return the full definitions of those keys that the caller may see."""
+        ...

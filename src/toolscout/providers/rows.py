@@ -1,0 +1,70 @@
+"""Tools from a `tools.jsonl` file or from Python objects, one provider for each server that they name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolscout.errors import InputFileError
+from toolscout.keys import server_slug
+from toolscout.models import LOCAL, Dropped, Server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsProvider:
+    """The rows of one server."""
+
+    server: Server
+    rows: Sequence[Mapping[str, Any]]
+
+    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+        """Return the rows."""
+        return self.rows
+
+
+def group_rows(rows: Iterable[Any]) -> list[RowsProvider]:
+    """Sort rows by their `server`; no server, or an empty one, means `local`."""
+    grouped: dict[str, list[Any]] = {}
+    for row in rows:
+        named = row.get("server") if isinstance(row, Mapping) else None
+        grouped.setdefault(named if isinstance(named, str) and named.strip() else LOCAL, []).append(row)
+    return [
+        RowsProvider(server=Server(key=server_slug(title), title=title), rows=grouped[title])
+        for title in sorted(grouped)
+    ]
+
+
+def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[str, Any]], list[Dropped]]:
+    """Read rows from a file; a bad line is reported with its number and skipped, or an error when strict."""
+    rows: list[Mapping[str, Any]] = []
+    bad: list[Dropped] = []
+    try:
+        lines = Path(path).read_bytes().splitlines()
+    except OSError as error:
+        raise InputFileError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        problem = ""
+        try:
+            row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            if not isinstance(row, Mapping):
+                problem = f"a row must be an object, not {type(row).__name__}"
+            elif not isinstance(row.get("name"), str) or not row["name"].strip():
+                problem = "a row needs a name"
+            else:
+                rows.append(row)
+        except UnicodeDecodeError as error:
+            problem = f"not UTF-8 at byte {error.start}"
+        except RecursionError:
+            problem = "nested too deeply"
+        except ValueError as error:
+            problem = f"not JSON: {error}"
+        if problem:
+            if strict:
+                raise InputFileError(f"{path}:{number}: {problem}", hint="correct the line, or leave --strict away")
+            bad.append(Dropped(where=f"{path}:{number}", reason=problem))
+    return rows, bad

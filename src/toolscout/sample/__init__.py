@@ -1,0 +1,10 @@
+"""A small catalogue of made-up tools on servers of well-known kinds, to try Toolscout before any server is set up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def path() -> Path:
+    """Return where the catalogue, a file of `tools.jsonl` rows, is installed."""
+    return Path(__file__).with_name("tools.jsonl")

@@ -1,0 +1,130 @@
+"""Every limit and default: one field, one docstring, one environment variable `TOOLSCOUT_<FIELD>`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from toolscout.errors import SettingError
+
+PREFIX = "TOOLSCOUT_"
+
+
+def data_folder() -> Path:
+    """Return the user's data folder, where the default catalogue lives."""
+    if os.name == "nt":
+        root = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    else:
+        root = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(root) / "toolscout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one Scout; `Settings.from_env()` reads them from the environment."""
+
+    store: str = ""
+    """Where the catalogue lives: `memory:`, `sqlite:///PATH`; empty means a file in the user's data folder."""
+
+    embedder: str = "builtin"
+    """What makes vectors: `builtin`, `builtin:FOLDER`, `sentence-transformers:MODEL`, `openai:MODEL`, or `none`."""
+
+    embedder_url: str = "https://api.openai.com/v1"
+    """The base address of an OpenAI-compatible embeddings endpoint."""
+
+    embedder_key: str = ""
+    """The bearer token for that endpoint; never logged or stored."""
+
+    embedder_dimension: int = 0
+    """The length of a remote model's vectors; 0 takes what its first answer has."""
+
+    embed_threads: int = 2
+    """How many threads the built-in model may use."""
+
+    embed_timeout_s: float = 10.0
+    """How long a remote embedder may take for one request."""
+
+    embed_retry_s: float = 5.0
+    """How long searches go on by words alone after the embedder failed, before it is asked again."""
+
+    query_cache_size: int = 1_000
+    """How many query vectors are remembered."""
+
+    query_cache_ttl_s: float = 300.0
+    """How long a query vector is remembered."""
+
+    ranker: str = "hybrid"
+    """The ranker of a search that names none: hybrid, semantic, keyword, fuzzy or boosted."""
+
+    candidates: int = 100
+    """How many candidates each arm of a hybrid search (vectors, words) hands to the scorer, per intent."""
+
+    max_query_chars: int = 4_000
+    """The longest query that is accepted."""
+
+    max_queries: int = 16
+    """How many queries one call may carry."""
+
+    max_limit: int = 200
+    """The most hits one search may ask for."""
+
+    page_size: int = 50
+    """How many tools a page of a listing holds unless it is told."""
+
+    max_page_size: int = 100
+    """The most tools a page of a listing may hold."""
+
+    max_schema_bytes: int = 262_144
+    """The largest input or output schema that is indexed, as canonical JSON."""
+
+    max_schema_depth: int = 32
+    """The deepest nesting of a schema that is indexed."""
+
+    max_description_chars: int = 32_768
+    """The longest description that is kept; a longer one drops the tool."""
+
+    max_name_chars: int = 256
+    """The longest tool name that is indexed."""
+
+    max_tools: int = 200_000
+    """The most tools that one server may bring; the rest is dropped and reported."""
+
+    exact_rows: int = 50_000
+    """Up to this many vectors are searched exactly; beyond, by an HNSW graph where `toolscout[large]` is installed."""
+
+    store_timeout_s: float = 10.0
+    """How long a writer waits for another process that is writing to the same file."""
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+        """Read every `TOOLSCOUT_*` variable that is set; `overrides` win over the environment."""
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        for item in fields(cls):
+            name = PREFIX + item.name.upper()
+            if name in environ:
+                values[item.name] = _parse(name, environ[name], type(item.default))
+        return replace(cls(**values), **overrides)
+
+    def __post_init__(self) -> None:
+        """Refuse values that could only fail later."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, (int, float)) and value < 0:
+                raise SettingError(
+                    f"{PREFIX}{item.name.upper()} is {value}, but cannot be negative",
+                    hint="see docs/settings.md for what it means",
+                )
+
+
+def _parse(name: str, text: str, kind: type) -> Any:
+    if kind is str:
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        expected = "a whole number" if kind is int else "a number"
+        raise SettingError(f"{name}={text!r} is not {expected}", hint="see docs/settings.md") from None

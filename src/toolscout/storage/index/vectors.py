@@ -1,0 +1,87 @@
+"""Vectors in memory: exact search while it is fast enough, an HNSW graph (faiss) beyond."""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from toolscout.models import BoolArray, FloatArray, IntArray
+
+_NEIGHBOURS = 16
+_BUILD_WIDTH = 64
+_SEARCH_WIDTH = 256
+_SELECTIVE = 4
+
+
+class Vectors:
+    """The unit vectors of a generation, one row for each tool; a tool without a vector has zeros."""
+
+    def __init__(self, matrix: FloatArray, *, exact_rows: int) -> None:
+        """Hold the matrix; past `exact_rows`, build a graph in the background and search exactly until it is there."""
+        self.matrix = matrix
+        self._exact_rows = exact_rows
+        self._graph: Any = None
+        self._builder: threading.Thread | None = None
+        if len(matrix) > exact_rows:
+            self._builder = threading.Thread(target=self._build, name="toolscout-hnsw", daemon=True)
+            self._builder.start()
+
+    def wait(self) -> None:
+        """Wait until the graph is built (where one is wanted)."""
+        if self._builder:
+            self._builder.join()
+
+    @property
+    def exact(self) -> bool:
+        """Whether searches look at every vector now."""
+        return self._graph is None
+
+    def best_rows(self, query: FloatArray, allowed: BoolArray, count: int, limit: int) -> IntArray:
+        """Return the allowed rows nearest to the query, `limit` of them, unordered; `count` rows are allowed."""
+        if count <= limit:
+            return np.flatnonzero(allowed)
+        if self._graph is not None and count > self._exact_rows:
+            return self._approximate(query, allowed, count, limit)
+        if count * _SELECTIVE < len(self.matrix):
+            rows = np.flatnonzero(allowed)
+            scores = self.matrix[rows] @ query
+            return rows[np.argpartition(-scores, limit - 1)[:limit]]
+        scores = self.matrix @ query
+        if count < len(self.matrix):
+            scores = np.where(allowed, scores, np.float32(-2))
+        return np.argpartition(-scores, limit - 1)[:limit]
+
+    def cosine(self, queries: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the exact cosine of each query with each of the rows, as [queries, rows]."""
+        result: FloatArray = (self.matrix[rows] @ queries.T).T
+        return result
+
+    def _approximate(self, query: FloatArray, allowed: BoolArray, count: int, limit: int) -> IntArray:
+        faiss: Any = import_module("faiss")
+        width = max(_SEARCH_WIDTH, 2 * limit)
+        if count < len(self.matrix):
+            # The filter works inside the graph search: rows that are not allowed are never candidates.
+            bits = np.packbits(allowed, bitorder="little")
+            parameters = faiss.SearchParametersHNSW(efSearch=width, sel=faiss.IDSelectorBitmap(bits))
+        else:
+            parameters = faiss.SearchParametersHNSW(efSearch=width)
+        _, rows = self._graph.search(query[None], limit, params=parameters)
+        found: IntArray = rows[0][rows[0] >= 0].astype(np.int64)
+        return found
+
+    def _build(self) -> None:
+        try:
+            faiss: Any = import_module("faiss")
+        except ImportError:
+            return
+        graph = faiss.IndexHNSWSQ(
+            self.matrix.shape[1], faiss.ScalarQuantizer.QT_fp16, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT
+        )
+        graph.hnsw.efConstruction = _BUILD_WIDTH
+        graph.train(self.matrix[:1])
+        graph.add(self.matrix)
+        self._graph = graph

@@ -1,0 +1,79 @@
+"""Words in memory: for each term the rows that hold it, with the impact that enrichment computed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from toolscout.models import Term
+
+if TYPE_CHECKING:
+    from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray, RowArray
+
+PACKED = np.dtype([("term", "<u8"), ("impact", "<f2"), ("fields", "u1")])
+
+
+@lru_cache(maxsize=200_000)
+def term_id(term: str) -> int:
+    """Give a term its number: a hash, so that no vocabulary has to be kept or agreed on."""
+    return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+def pack(terms: Mapping[str, Term]) -> bytes:
+    """Write a tool's terms as the bytes that a store keeps."""
+    rows = [(term_id(term), value.impact, value.fields) for term, value in terms.items()]
+    return np.array(rows, dtype=PACKED).tobytes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postings:
+    """The rows of one term, ascending, and what the term weighs there."""
+
+    rows: RowArray
+    impact: FloatArray
+    fields: ByteArray
+
+
+class Words:
+    """The inverted index of a generation: immutable, rows ascending within each term."""
+
+    def __init__(self, packed: Sequence[bytes]) -> None:
+        """Sort the postings of all rows by term."""
+        joined = np.frombuffer(b"".join(packed), dtype=PACKED)
+        counts = np.fromiter((len(item) // PACKED.itemsize for item in packed), dtype=np.int64, count=len(packed))
+        rows = np.repeat(np.arange(len(packed), dtype=np.int32), counts)
+        ids = np.ascontiguousarray(joined["term"])
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+        self._rows = rows[order]
+        self._impact = joined["impact"][order]
+        self._fields = joined["fields"][order]
+        starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if len(ids) else np.empty(0, dtype=np.int64)
+        self._ids = ids[starts]
+        self._starts = np.r_[starts, len(ids)]
+
+    def postings(self, term: str) -> Postings | None:
+        """Return the postings of a term, or None when no tool has it."""
+        wanted = np.uint64(term_id(term))
+        at = int(np.searchsorted(self._ids, wanted))
+        if at == len(self._ids) or self._ids[at] != wanted:
+            return None
+        span = slice(int(self._starts[at]), int(self._starts[at + 1]))
+        return Postings(rows=self._rows[span], impact=self._impact[span].astype(np.float32), fields=self._fields[span])
+
+
+def best_rows(found: Iterable[tuple[Postings, float]], allowed: BoolArray, rows: int, limit: int) -> IntArray:
+    """Return the allowed rows with the highest sum of weight x impact, best `limit` of them, unordered."""
+    scores = np.zeros(rows, dtype=np.float32)
+    for postings, weight in found:
+        scores[postings.rows] += weight * postings.impact
+    scores *= allowed
+    positive = np.flatnonzero(scores)
+    if len(positive) <= limit:
+        return positive
+    return positive[np.argpartition(-scores[positive], limit - 1)[:limit]]

@@ -1,0 +1,99 @@
+"""Tools as the rows that a store keeps: facets to browse by, and the definition, both as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from toolscout.models import Entry, Facets, Tool
+
+_DEFINITION = (
+    "input_schema",
+    "output_schema",
+    "annotations",
+    "meta",
+    "capabilities",
+    "examples",
+    "fingerprint",
+)
+
+
+def write_facets(entry: Entry) -> str:
+    """Write what browsing and filtering need, as one JSON list."""
+    tool = entry.tool
+    values = (
+        tool.id,
+        tool.server_title,
+        tool.name,
+        tool.title,
+        tool.description,
+        tool.category,
+        tool.tags,
+        tool.keywords,
+        tool.related,
+        tool.enabled,
+        tool.trusted,
+        entry.tokens,
+    )
+    return _compact(values)
+
+
+def read_facets(tenant: str, key: str, owner: str, server: str, switch: int | None, text: str) -> Facets:
+    """Read them back; a switch that someone turned by hand wins over the definition."""
+    values: Sequence[Any] = json.loads(text)
+    tool_id, title_of_server, name, title, description, category, tags, keywords, related, enabled, trusted, tokens = (
+        values
+    )
+    return Facets(
+        key=key,
+        id=tool_id,
+        server=server,
+        server_title=title_of_server,
+        name=name,
+        title=title,
+        description=description,
+        category=category,
+        tags=tuple(tags),
+        keywords=tuple(keywords),
+        related=tuple(related),
+        tenant=tenant,
+        owner=owner or None,
+        enabled=enabled if switch is None else bool(switch),
+        trusted=trusted,
+        tokens=tokens,
+    )
+
+
+def write_definition(tool: Tool) -> bytes:
+    """Write the rest of a tool, which only a full answer or a call needs."""
+    return _compact([getattr(tool, name) for name in _DEFINITION]).encode("utf-8", "surrogatepass")
+
+
+def read_tool(facets: Facets, definition: bytes) -> Tool:
+    """Put a tool together again."""
+    rest = dict(zip(_DEFINITION, json.loads(definition.decode("utf-8", "surrogatepass")), strict=True))
+    rest["capabilities"] = tuple(rest["capabilities"])
+    rest["examples"] = tuple(rest["examples"])
+    return Tool(
+        key=facets.key,
+        id=facets.id,
+        server=facets.server,
+        server_title=facets.server_title,
+        name=facets.name,
+        title=facets.title,
+        description=facets.description,
+        category=facets.category,
+        tags=facets.tags,
+        keywords=facets.keywords,
+        related=facets.related,
+        tenant=facets.tenant,
+        owner=facets.owner,
+        enabled=facets.enabled,
+        trusted=facets.trusted,
+        **rest,
+    )
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,73 @@
+"""The SQLite schema as numbered migrations: applied in order, each in one transaction, never edited once released."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from toolscout.errors import SchemaVersionError
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE catalogue (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        generation INTEGER NOT NULL,
+        model_id TEXT NOT NULL
+    );
+    INSERT INTO catalogue VALUES (1, 0, '');
+    CREATE TABLE servers (
+        tenant TEXT NOT NULL,
+        key TEXT NOT NULL,
+        title TEXT NOT NULL,
+        trusted INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key)
+    );
+    CREATE TABLE tools (
+        tenant TEXT NOT NULL,
+        key TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        server TEXT NOT NULL,
+        stamp TEXT NOT NULL,
+        text_hash BLOB NOT NULL,
+        terms BLOB NOT NULL,
+        facets TEXT NOT NULL,
+        definition BLOB NOT NULL,
+        PRIMARY KEY (tenant, key, owner),
+        FOREIGN KEY (tenant, server) REFERENCES servers (tenant, key) ON DELETE CASCADE
+    );
+    CREATE INDEX tools_by_server ON tools (tenant, server);
+    CREATE INDEX tools_by_text ON tools (text_hash);
+    CREATE TABLE switches (
+        tenant TEXT NOT NULL,
+        key TEXT NOT NULL,
+        enabled INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key)
+    );
+    CREATE TABLE vectors (
+        model_id TEXT NOT NULL,
+        text_hash BLOB NOT NULL,
+        vector BLOB NOT NULL,
+        added_at REAL NOT NULL,
+        PRIMARY KEY (model_id, text_hash)
+    );
+    """,
+)
+
+
+def migrate(connection: sqlite3.Connection, where: str) -> None:
+    """Bring the file to the newest schema; refuse one that a newer toolscout wrote."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > len(MIGRATIONS):
+            raise SchemaVersionError(
+                f"{where} has schema {version}, this toolscout knows schemas up to {len(MIGRATIONS)}",
+                hint="upgrade toolscout, or name another file with --store",
+            )
+        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+            for statement in script.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

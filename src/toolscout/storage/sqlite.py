@@ -1,0 +1,304 @@
+"""The embedded store: one SQLite file in WAL mode holds the catalogue, a snapshot in memory answers every read.
+
+A publication is one transaction, so a reader, and a process killed at any moment, finds wholly the old or wholly the
+new generation. Several processes may share a file: each notices a new generation by SQLite's own change counter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from toolscout.errors import StoreError, ToolNotFoundError
+from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Server, Tool
+from toolscout.ports import Predicate
+from toolscout.settings import Settings
+from toolscout.storage import rows
+from toolscout.storage.schema import migrate
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+    from toolscout.storage.index.snapshot import Snapshot
+
+_Result = TypeVar("_Result")
+_UNUSED_VECTORS_S = 7 * 86_400
+_CHUNK = 500
+_PUT_SERVER = """
+    INSERT INTO servers VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
+"""
+_UNEMBEDDED = """
+    SELECT tenant, key, owner, server, NULL, facets, definition FROM tools
+    WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = ? AND v.text_hash = tools.text_hash)
+"""
+
+
+class SqliteStore:
+    """A Store in one SQLite file, or in memory when the path is None."""
+
+    def __init__(self, path: Path | None, predicate: Predicate, settings: Settings) -> None:
+        """Remember where the file is; `open()` does the work."""
+        self._path = path
+        self._where = str(path) if path else "memory:"
+        self._predicate = predicate
+        self._settings = settings
+        self._worker = ThreadPoolExecutor(1, "toolscout-store")
+        self._connection: sqlite3.Connection | None = None
+        self._watch: sqlite3.Connection | None = None
+        self._seen_version = -1
+        self._snapshot: Snapshot | None = None
+        self._reload: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Open the file, migrate it, and load the visible generation."""
+        await self._run(self._open)
+        await self._refresh()
+
+    async def close(self) -> None:
+        """Close the file."""
+        if self._reload:
+            await asyncio.gather(self._reload, return_exceptions=True)
+        await self._run(self._close)
+        await asyncio.to_thread(self._worker.shutdown)
+
+    async def overview(self, caller: Caller) -> Overview:
+        """Return what the caller can see in sum."""
+        snapshot = await self._current()
+        view = snapshot.view(caller)
+        return Overview(
+            total=view.count,
+            tokens=view.tokens,
+            categories=view.categories,
+            generation=snapshot.generation,
+            model_id=snapshot.model_id,
+        )
+
+    async def stamps(self, tenant: str, server: str) -> Mapping[str, str]:
+        """Return key -> stamp for a server's published tools."""
+        query = "SELECT key, stamp FROM tools WHERE tenant = ? AND server = ?"
+        return dict(await self._run(lambda: self._db.execute(query, (tenant, server)).fetchall()))
+
+    async def servers(self, tenant: str) -> Sequence[Server]:
+        """Return the servers of a tenant."""
+        query = "SELECT key, title, trusted FROM servers WHERE tenant = ? ORDER BY key"
+        found = await self._run(lambda: self._db.execute(query, (tenant,)).fetchall())
+        return [Server(key=key, title=title, trusted=bool(trusted)) for key, title, trusted in found]
+
+    async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
+        """Return those texts that have no vector of this model yet."""
+        return await self._run(lambda: self._missing(model_id, text_hashes))
+
+    async def add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
+        """Keep vectors, as half-precision numbers, under (model, text)."""
+        await self._run(lambda: self._add_vectors(model_id, text_hashes, vectors))
+
+    async def publish(self, publication: Publication) -> int:
+        """Replace whole servers in one transaction and show the result."""
+        await self._run(lambda: self._publish(publication))
+        await self._refresh()
+        return (await self._current()).generation
+
+    async def remove_server(self, tenant: str, server: str) -> int:
+        """Take a server and its tools out."""
+        removed = await self._run(lambda: self._remove_server(tenant, server))
+        await self._refresh()
+        return removed
+
+    async def set_enabled(self, tenant: str, key: str, enabled: bool) -> None:
+        """Switch one tool on or off."""
+        await self._run(lambda: self._switch(tenant, key, enabled))
+        await self._refresh()
+
+    async def unembedded(self, model_id: str) -> Sequence[Tool]:
+        """Return the published tools whose text has no vector of this model."""
+        found = await self._run(lambda: self._db.execute(_UNEMBEDDED, (model_id,)).fetchall())
+        return [rows.read_tool(rows.read_facets(*row[:6]), row[6]) for row in found]
+
+    async def candidates(
+        self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
+    ) -> Candidates:
+        """Return the union of the best by vector and by words, filtered inside the search."""
+        snapshot = await self._current()
+        if snapshot.model_id != model_id:
+            intents = [Intent(text=intent.text, terms=intent.terms) for intent in intents]
+        return await asyncio.to_thread(snapshot.candidates, caller, narrow, intents, limit)
+
+    async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
+        """Return what the caller may see, in the order of keys."""
+        snapshot = await self._current()
+        allowed = snapshot.narrow(caller, narrow).allowed
+        return [snapshot.facets[row] for row in allowed.nonzero()[0].tolist()]
+
+    async def similar(self, caller: Caller, key: str, limit: int) -> Sequence[tuple[Facets, float]]:
+        """Return the visible tools nearest to a tool by vector, best first."""
+        snapshot = await self._current()
+        return await asyncio.to_thread(snapshot.similar, caller, key, limit)
+
+    async def tools(self, caller: Caller, keys: Sequence[str]) -> Mapping[str, Tool]:
+        """Return the full definitions of those keys that the caller may see."""
+        snapshot = await self._current()
+        found = {key: row for key in keys if (row := snapshot.row(caller, key)) is not None}
+        return {key: rows.read_tool(snapshot.facets[row], snapshot.definitions[row]) for key, row in found.items()}
+
+    # What follows runs on the store's own thread, except where a name says otherwise.
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
+        return self._connection
+
+    def _open(self) -> None:
+        if self._path:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = self._connect()
+        migrate(self._connection, self._where)
+        if self._path:
+            self._watch = self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path or ":memory:",
+            timeout=self._settings.store_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        if self._path:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def _close(self) -> None:
+        for connection in (self._watch, self._connection):
+            if connection is not None:
+                connection.close()
+        self._connection = self._watch = None
+
+    def _missing(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
+        wanted = [bytes.fromhex(item) for item in text_hashes]
+        missing = set(wanted)
+        for start in range(0, len(wanted), _CHUNK):
+            part = wanted[start : start + _CHUNK]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT text_hash FROM vectors WHERE model_id = ? AND text_hash IN ({marks})"  # noqa: S608 - marks only
+            missing.difference_update(row[0] for row in self._db.execute(query, (model_id, *part)))
+        return {item.hex() for item in missing}
+
+    def _add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
+        halves = vectors.astype("<f2")
+        now = time.time()
+        found = (
+            (model_id, bytes.fromhex(text_hash), vector.tobytes(), now)
+            for text_hash, vector in zip(text_hashes, halves, strict=True)
+        )
+        with _transaction(self._db):
+            self._db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", found)
+
+    def _publish(self, publication: Publication) -> None:
+        from toolscout.storage.index.words import pack
+
+        tenant, db = publication.tenant, self._db
+        found = [
+            (
+                tenant,
+                entry.tool.key,
+                entry.tool.owner or "",
+                entry.tool.server,
+                entry.stamp,
+                bytes.fromhex(entry.text_hash),
+                pack(entry.terms),
+                rows.write_facets(entry),
+                rows.write_definition(entry.tool),
+            )
+            for entry in publication.entries
+        ]
+        keep = {*publication.kept, *(entry.tool.key for entry in publication.entries)}
+        with _transaction(db):
+            for server in publication.servers:
+                db.execute(_PUT_SERVER, (tenant, server.key, server.title, server.trusted))
+                present = db.execute("SELECT key FROM tools WHERE tenant = ? AND server = ?", (tenant, server.key))
+                gone = [(tenant, key) for (key,) in present.fetchall() if key not in keep]
+                db.executemany("DELETE FROM tools WHERE tenant = ? AND key = ?", gone)
+            db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
+            db.execute(
+                "DELETE FROM vectors WHERE added_at < ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
+                (time.time() - _UNUSED_VECTORS_S,),
+            )
+            db.execute("UPDATE catalogue SET generation = generation + 1, model_id = ?", (publication.model_id,))
+
+    def _remove_server(self, tenant: str, server: str) -> int:
+        with _transaction(self._db):
+            count = self._db.execute("SELECT count(*) FROM tools WHERE tenant = ? AND server = ?", (tenant, server))
+            removed = int(count.fetchone()[0])
+            self._db.execute("DELETE FROM servers WHERE tenant = ? AND key = ?", (tenant, server))
+            self._db.execute("UPDATE catalogue SET generation = generation + 1")
+        return removed
+
+    def _switch(self, tenant: str, key: str, enabled: bool) -> None:
+        with _transaction(self._db):
+            if not self._db.execute("SELECT 1 FROM tools WHERE tenant = ? AND key = ?", (tenant, key)).fetchone():
+                raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
+            self._db.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (tenant, key, enabled))
+            self._db.execute("UPDATE catalogue SET generation = generation + 1")
+
+    def _load(self) -> Snapshot:
+        from toolscout.storage.load import load_snapshot
+
+        return load_snapshot(self._db, self._predicate, self._settings, self._where)
+
+    async def _refresh(self) -> None:
+        self._seen_version = self._version()
+        self._snapshot = await self._run(self._load)
+
+    async def _current(self) -> Snapshot:
+        """Return the newest generation at hand; one that another process published is loaded in the background."""
+        if self._snapshot is None:
+            raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
+        if self._version() != self._seen_version and (self._reload is None or self._reload.done()):
+            self._reload = asyncio.create_task(self._refresh())
+        return self._snapshot
+
+    def _version(self) -> int:
+        """Read SQLite's change counter, in microseconds; it is safe on the event loop, as WAL readers never wait."""
+        return int(self._watch.execute("PRAGMA data_version").fetchone()[0]) if self._watch else -1
+
+    async def _run(self, work: Callable[[], _Result]) -> _Result:
+        def guarded() -> _Result:
+            try:
+                return work()
+            except sqlite3.Error as error:
+                raise StoreError(f"{self._where}: {error}", hint=_hint(error)) from error
+            except OSError as error:
+                raise StoreError(f"{self._where}: {error}", hint="check that the folder can be written") from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._worker, guarded)
+
+
+class _transaction:  # noqa: N801 - reads as a keyword
+    """All or nothing; `BEGIN IMMEDIATE` waits for another writer instead of failing half-way."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _hint(error: sqlite3.Error) -> str:
+    text = str(error)
+    if "locked" in text:
+        return "another process is writing to the file; try again, or raise TOOLSCOUT_STORE_TIMEOUT_S"
+    if "full" in text:
+        return "free some disk space; the last published generation is still served"
+    if "not a database" in text or "malformed" in text:
+        return "the file is damaged or no catalogue: move it away and run `toolscout index` again"
+    return "run `toolscout doctor`"
