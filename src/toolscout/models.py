@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
@@ -128,11 +129,12 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
-    """How strongly one word stands for a tool, and in which fields (a bit mask) it occurs."""
+class Terms:
+    """A tool's distinct words as columns: how strongly each stands for it, and in which fields (a bit mask)."""
 
-    impact: float
-    fields: int
+    words: tuple[str, ...]
+    impact: array[float]
+    fields: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,7 @@ class Entry:
     tool: Tool
     document: Document
     text_hash: str
-    terms: Mapping[str, Term]
+    terms: Terms
     tokens: int
     stamp: str
 

@@ -11,42 +11,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack, overload
 
+from toolscout.discovery.answer import answer_listing, answer_query
 from toolscout.discovery.browse import count_categories, count_tags, take_page
-from toolscout.discovery.budget import fit_budget
 from toolscout.discovery.check import check_count, check_detail, check_filter, check_query
-from toolscout.discovery.format import count_tokens, format_match
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
 from toolscout.discovery.related import rank_related
-from toolscout.discovery.suggest import not_found, nothing_fits
+from toolscout.discovery.suggest import not_found
 from toolscout.discovery.understand import understand
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
-from toolscout.errors import BadToolError, DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
-from toolscout.indexing.assign import assign_slugs
+from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
 from toolscout.indexing.embed import embed_missing
-from toolscout.indexing.enrich import text_hash, to_document
-from toolscout.indexing.prepare import prepare_server
+from toolscout.indexing.fetch import fetch_servers
+from toolscout.indexing.publish import publish
 from toolscout.indexing.taxonomy import describe_category
 from toolscout.models import (
     Answer,
     Caller,
     Category,
     Detail,
-    Document,
     Facets,
     Filter,
     IndexReport,
     Intent,
     Match,
-    Metadata,
     Overview,
     Pagination,
-    Publication,
     Query,
     Ranked,
     SearchOptions,
     Tag,
-    ToolMatch,
 )
 from toolscout.policy.rules import may_see
 from toolscout.ports import Embedder, Progress, Store, ToolProvider
@@ -95,9 +89,13 @@ class Scout:
 
     async def __aenter__(self) -> Scout:
         """Open the store and index what was given."""
-        await self._store.open()
-        if self._tools is not None:
-            await self.index_tools(self._tools)
+        try:
+            await self._store.open()
+            if self._tools is not None:
+                await self.index_tools(self._tools)
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
@@ -119,10 +117,10 @@ class Scout:
         progress: Progress | None = None,
     ) -> IndexReport:
         """Index rows, or a tools.jsonl file; the servers that they name are replaced whole, all others stay."""
-        bad: list[Dropped] = []
-        if isinstance(tools, (str, Path)):
-            tools, bad = await asyncio.to_thread(read_jsonl, tools, strict=strict)
-        report = await self.index(group_rows(tools), strict=strict, caller=caller, progress=progress)
+        rows, bad = (
+            await asyncio.to_thread(read_jsonl, tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
+        )
+        report = await self.index(group_rows(rows), strict=strict, caller=caller, progress=progress)
         return replace(report, dropped=(*bad, *report.dropped))
 
     async def index(
@@ -135,43 +133,11 @@ class Scout:
     ) -> IndexReport:
         """Fetch, normalize, enrich, embed what changed, publish one generation; strict refuses all for one bad tool."""
         started = time.perf_counter()
-        known = {server.key: server.title for server in await self._store.servers(caller.tenant)}
-        slugs, collisions = assign_slugs((provider.server.title for provider in providers), known)
-        prepared = []
-        for provider in providers:
-            server = replace(provider.server, key=slugs[provider.server.title])
-            raw = await provider.list_tools()
-            published = await self._store.stamps(caller.tenant, server.key)
-            prepared.append(await asyncio.to_thread(prepare_server, server, raw, published, self._settings))
-        dropped = tuple(item for part in prepared for item in part.dropped)
-        if strict and dropped:
-            raise BadToolError(f"{dropped[0].where}: {dropped[0].reason}", hint="correct it, or do not be strict")
-        documents = {entry.text_hash: entry.document for part in prepared for entry in part.entries}
-        embedded, unembedded, model_id = await self._embed(documents, progress)
-        overview = await self._store.overview(caller)
-        generation = overview.generation
-        if embedded or model_id != overview.model_id or any(part.entries or part.removed for part in prepared):
-            generation = await self._store.publish(
-                Publication(
-                    tenant=caller.tenant,
-                    servers=tuple(part.server for part in prepared),
-                    entries=tuple(entry for part in prepared for entry in part.entries),
-                    kept=frozenset(key for part in prepared for key in part.kept),
-                    model_id=model_id,
-                )
-            )
-        return IndexReport(
-            new=sum(part.new for part in prepared),
-            changed=sum(part.changed for part in prepared),
-            unchanged=sum(len(part.kept) for part in prepared),
-            removed=sum(part.removed for part in prepared),
-            embedded=embedded,
-            unembedded=unembedded,
-            dropped=dropped,
-            collisions=tuple(collisions),
-            generation=generation,
-            took_ms=(time.perf_counter() - started) * 1_000,
-        )
+        before = await self._store.overview(caller)
+        prepared, collisions = await fetch_servers(self._store, providers, caller.tenant, self._settings, strict=strict)
+        embedded = await embed_missing(self._store, self._embedder, prepared, before.model_id, progress)
+        report = await publish(self._store, prepared, embedded, collisions, before, caller.tenant)
+        return replace(report, took_ms=(time.perf_counter() - started) * 1_000)
 
     async def refresh(self, *, caller: Caller = _ANYONE, progress: Progress | None = None) -> IndexReport:
         """Embed what has no vector yet: after the embedder was down, or when the model changed."""
@@ -272,28 +238,22 @@ class Scout:
         if tool is None:
             raise not_found(name, visible)
         near = {item.key: cosine for item, cosine in await self._store.similar(caller, name, _SIMILAR)}
-        return await self._answer(rank_related(tool, visible, near), Query(text=name, ranker="", limit=limit), caller)
+        return await self._answer(Query(text=name, ranker="", limit=limit), rank_related(tool, visible, near), caller)
 
     async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller = _ANYONE) -> Answer:
         """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
         keys = list(dict.fromkeys([names] if isinstance(names, str) else names))
         if not keys:
             raise InvalidValueError("no key is given", hint="name at least one; search_tools finds them")
-        found = await self._store.tools(caller, keys)
-        absent = [key for key in keys if key not in found]
-        suggestions: list[str] = []
-        if absent:
-            visible = await self._store.facets(caller, Filter())
-            errors = [not_found(key, visible) for key in absent]
-            if not found:
-                raise errors[0]
-            suggestions = [
-                error.message + (f"; did you mean {', '.join(error.suggestions)}?" if error.suggestions else "")
-                for error in errors
-            ]
-        matches = tuple(ToolMatch(tool=found[key], detail="full") for key in keys if key in found)
+        visible = {item.key: item for item in await self._store.facets(caller, Filter())}
+        absent = [not_found(key, tuple(visible.values())) for key in keys if key not in visible]
+        if len(absent) == len(keys):
+            raise absent[0]
+        shown = [visible[key] for key in keys if key in visible]
+        tools = await self._store.tools(caller, keys)
         overview = await self._store.overview(caller)
-        return _sealed(matches, overview, len(matches), "", "full", None, tuple(suggestions))
+        said = [f"{error.message}; nearest: {', '.join(error.suggestions) or 'none'}" for error in absent]
+        return answer_listing(shown, tools, overview, "full", matched=len(shown), suggestions=said)
 
     # How the walk is walked
 
@@ -313,7 +273,7 @@ class Scout:
         answers = []
         for query, needs in zip(queries, intents, strict=True):
             ranked, used = await self._ranked(query, needs, degraded, caller)
-            answers.append(await self._answer(ranked, used, caller, degraded))
+            answers.append(await self._answer(used, ranked, caller, degraded))
         took_ms = (time.perf_counter() - started) * 1_000
         return [answer.timed(took_ms) for answer in answers]
 
@@ -352,77 +312,20 @@ class Scout:
             return list(understood), f"{error.message}: answered by words alone"
         return [tuple(replace(intent, vector=vectors[intent.text]) for intent in needs) for needs in understood], None
 
-    async def _embed(self, documents: Mapping[str, Document], progress: Progress | None) -> tuple[int, int, str]:
-        """Embed what is new and what an earlier failure or another model left without a vector."""
-        current = (await self._store.overview(_ANYONE)).model_id
-        if self._embedder is None:
-            return 0, 0, current
-        behind = await self._store.unembedded(self._embedder.model_id)
-        wanted = {text_hash(document): document for document in map(to_document, behind)} | dict(documents)
-        done, left, failure = await embed_missing(self._store, self._embedder, wanted, progress)
-        return done, left, current if failure and current else self._embedder.model_id
-
     async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:
         check_detail(detail)
         check_filter(narrow, (await self._store.overview(caller)).categories)
         return await self._store.facets(caller, narrow)
 
     async def _listed(
-        self,
-        shown: Sequence[Facets],
-        matched: int,
-        detail: Detail,
-        caller: Caller,
-        pagination: Pagination | None = None,
+        self, shown: Sequence[Facets], matched: int, detail: Detail, caller: Caller, page: Pagination | None = None
     ) -> Answer:
         tools = await self._store.tools(caller, [item.key for item in shown])
-        matches = tuple(ToolMatch(tool=tools[item.key], detail=detail) for item in shown if item.key in tools)
         overview = await self._store.overview(caller)
-        return _sealed(matches, overview, matched, "", detail, None, (), pagination)
+        return answer_listing(shown, tools, overview, detail, matched=matched, pagination=page)
 
     async def _answer(
-        self, ranked: Sequence[Ranked], query: Query, caller: Caller, degraded: str | None = None
+        self, query: Query, ranked: Sequence[Ranked], caller: Caller, degraded: str | None = None
     ) -> Answer:
-        best = ranked[: query.limit]
-        tools = await self._store.tools(caller, [item.facets.key for item in best])
-        matches = [
-            ToolMatch(
-                tool=tools[item.facets.key],
-                score=item.score,
-                matched_tags=item.matched_tags,
-                relationship=item.relationship,
-                explain=item.parts if query.explain else None,
-            )
-            for item in best
-            if item.facets.key in tools
-        ]
-        overview = await self._store.overview(caller)
-        suggestions = () if matches else nothing_fits(query.text, overview.categories)
-        fitted = fit_budget(matches, query.detail, query.max_tokens)
-        return _sealed(fitted, overview, len(ranked), query.ranker, query.detail, degraded, suggestions)
-
-
-def _sealed(
-    matches: tuple[ToolMatch, ...],
-    overview: Overview,
-    matched: int,
-    ranker: str,
-    detail: Detail,
-    degraded: str | None,
-    suggestions: tuple[str, ...] = (),
-    pagination: Pagination | None = None,
-) -> Answer:
-    tokens = count_tokens([format_match(match) for match in matches])
-    metadata = Metadata(
-        total=overview.total,
-        matched=matched,
-        returned=len(matches),
-        tokens=tokens,
-        tokens_saved=max(overview.tokens - tokens, 0),
-        ranker=ranker,
-        detail=detail,
-        categories_available=overview.categories,
-        degraded=degraded,
-        stale=overview.stale,
-    )
-    return Answer(matches=matches, metadata=metadata, pagination=pagination, suggestions=suggestions)
+        tools = await self._store.tools(caller, [item.facets.key for item in ranked[: query.limit]])
+        return answer_query(query, ranked, tools, await self._store.overview(caller), degraded)

@@ -73,11 +73,13 @@ def _tell(error: ToolscoutError) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from toolscout.cli.show import safe
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("error: ", "bold red"), error.message))
+    console.print(Text("error: ", "bold red") + safe(error.message))
     if error.suggestions:
-        console.print(Text.assemble(("did you mean: ", "bold"), ", ".join(error.suggestions)))
+        console.print(Text("did you mean: ", "bold") + safe(", ".join(error.suggestions)))
     if error.categories:
-        console.print(Text.assemble(("categories: ", "bold"), ", ".join(error.categories)))
+        console.print(Text("categories: ", "bold") + safe(", ".join(error.categories)))
     if error.hint:
-        console.print(Text.assemble(("hint: ", "bold"), error.hint))
+        console.print(Text("hint: ", "bold") + safe(error.hint))

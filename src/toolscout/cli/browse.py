@@ -57,7 +57,10 @@ def list_(
 
 
 def categories(user: options.As = None, store: options.Store = None, json: options.Json = False) -> None:
-    """List the categories with how many tools each holds."""
+    """List the categories with how many tools each holds.
+
+    Example: `toolscout categories --json`
+    """
     from toolscout.cli.show import print_json, show_categories
     from toolscout.discovery.format import format_categories
 
@@ -69,7 +72,10 @@ def categories(user: options.As = None, store: options.Store = None, json: optio
 
 
 def tags(user: options.As = None, store: options.Store = None, json: options.Json = False) -> None:
-    """List the tags with how many tools carry each."""
+    """List the tags with how many tools carry each.
+
+    Example: `toolscout tags`
+    """
     from toolscout.cli.show import print_json, show_tags
     from toolscout.discovery.format import format_tags
 

@@ -36,7 +36,7 @@ def show_answer(answer: Answer, title: str = "") -> None:
     """Print hits or a listing as a table, with what it cost below."""
     out = console()
     if title:
-        out.print(Text(title, style="bold"))
+        out.print(safe(title), style="bold")
     if not answer:
         for line in answer.suggestions or ("Nothing here.",):
             out.print(safe(line))
@@ -46,7 +46,7 @@ def show_answer(answer: Answer, title: str = "") -> None:
         if match.detail == "full":
             show_tool(match.tool)
         if match.explain is not None:
-            out.print(Text(match.tool.key, style="cyan"), Text(json.dumps(match.explain, ensure_ascii=False)))
+            out.print(safe(match.tool.key), safe(json.dumps(match.explain, ensure_ascii=False)))
     out.print(Text(_footer(answer), style="dim"))
     if answer.metadata.degraded:
         out.print(Text(f"degraded: {answer.metadata.degraded}", style="yellow"))
@@ -57,11 +57,12 @@ def show_answer(answer: Answer, title: str = "") -> None:
 def show_tool(tool: Tool) -> None:
     """Print one tool with its parameters."""
     out = console()
-    out.print(Text.assemble((tool.key, "bold cyan"), f"  v{tool.version}  ", (tool.category, "magenta")))
+    key, category = safe(tool.key).plain, safe(tool.category).plain
+    out.print(Text.assemble((key, "bold cyan"), f"  v{tool.version}  ", (category, "magenta")))
     if tool.description:
         out.print(safe(tool.description))
     if tool.tags:
-        out.print(Text("tags: " + ", ".join(tool.tags), style="dim"))
+        out.print(safe("tags: " + ", ".join(tool.tags)), style="dim")
     properties = tool.input_schema.get("properties")
     if isinstance(properties, dict) and properties:
         required = tool.input_schema.get("required") or []

@@ -35,6 +35,11 @@ def not_found(key: str, visible: Sequence[Facets]) -> ToolNotFoundError:
     )
 
 
+def nothing_affordable(matched: int) -> tuple[str, ...]:
+    """Say that the budget, and not the catalogue, is why nothing is shown."""
+    return (f"{matched:,} tools match, but not one fits in max_tokens. Allow 100 or more.",)
+
+
 def nothing_fits(query: str, categories: Sequence[str]) -> tuple[str, ...]:
     """Say what to try when no tool fits: never the least wrong tool dressed up as a match."""
     tips = [f"No tool fits {query[:80]!r}. Say the need in other or more general words."]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from toolscout.errors import DimensionError, EmbedderError
@@ -51,7 +51,7 @@ class GuardedEmbedder:
 
     async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
         """Return one vector for each document; indexing always asks, so that it notices a recovery at once."""
-        vectors = self._checked(await self._inner.embed_documents(documents, progress), len(documents))
+        vectors = await self._guarded(self._inner.embed_documents(documents, progress), len(documents))
         self._failed = None
         return vectors
 
@@ -61,14 +61,26 @@ class GuardedEmbedder:
 
     async def _ask(self, texts: list[str]) -> FloatArray:
         if self._failed and self._clock() < self._failed[0]:
-            raise self._failed[1]
+            raise self._failed[1].with_traceback(None)
         try:
-            vectors = self._checked(await self._inner.embed_queries(texts), len(texts))
+            vectors = await self._guarded(self._inner.embed_queries(texts), len(texts))
         except EmbedderError as error:
             self._failed = (self._clock() + self._settings.embed_retry_s, error)
             raise
         self._failed = None
         return vectors
+
+    async def _guarded(self, asked: Awaitable[FloatArray], count: int) -> FloatArray:
+        """Whatever a model or its driver raises is an embedder that is down, never the end of a search."""
+        try:
+            vectors = await asked
+        except EmbedderError:
+            raise
+        except Exception as error:
+            raise EmbedderError(
+                f"{self.model_id} failed: {type(error).__name__}: {error}", hint="run `toolscout doctor`"
+            ) from error
+        return self._checked(vectors, count)
 
     def _checked(self, vectors: FloatArray, count: int) -> FloatArray:
         import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ class OpenAIEmbedder:
         """Remember where to ask; nothing is sent yet."""
         self._name = name
         self._url = url.rstrip("/")
-        self._token = token
+        self._token = token.strip()
         self._dimension = dimension
         self._timeout_s = timeout_s
         self._client: Any = None
@@ -70,17 +71,21 @@ class OpenAIEmbedder:
             body["dimensions"] = self._dimension
         client = self._connect()
         try:
-            response = await client.post(f"{self._url}/embeddings", json=body)
+            async with asyncio.timeout(self._timeout_s):
+                response = await client.post(f"{self._url}/embeddings", json=body, headers=self._headers())
             response.raise_for_status()
             rows = sorted(response.json()["data"], key=lambda row: row["index"])
+            indexes = [row["index"] for row in rows]
             vectors = [list(map(float, row["embedding"])) for row in rows]
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint did not answer
+            # The cause may quote a header, and with it the key: it is left out of the traceback.
             raise EmbedderError(
-                f"the embeddings endpoint {self._url} did not answer for {self._name}: {type(error).__name__}",
+                f"the embeddings endpoint {self._url} did not answer for {self._name}: {_reason(error)}",
                 hint="check TOOLSCOUT_EMBEDDER_URL and TOOLSCOUT_EMBEDDER_KEY",
-            ) from error
+            ) from None
         lengths = {len(vector) for vector in vectors}
-        if len(vectors) != len(texts) or len(lengths) != 1 or (self._dimension and lengths != {self._dimension}):
+        complete = indexes == list(range(len(texts)))
+        if not complete or len(lengths) != 1 or (self._dimension and lengths != {self._dimension}):
             raise DimensionError(
                 f"{self._name} gave {len(vectors)} vectors of {sorted(lengths)} numbers for {len(texts)} texts",
                 hint="set TOOLSCOUT_EMBEDDER_DIMENSION to what the model gives",
@@ -93,6 +98,14 @@ class OpenAIEmbedder:
                 import httpx2
             except ImportError as error:
                 raise EmbedderError("httpx2 is not installed", hint="pip install 'toolscout[openai]'") from error
-            headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-            self._client = httpx2.AsyncClient(timeout=self._timeout_s, headers=headers)
+            self._client = httpx2.AsyncClient(timeout=self._timeout_s)
         return self._client
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+
+def _reason(error: Exception) -> str:
+    """Say what went wrong in a word, a status or a type: never what was sent."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return f"HTTP {status}" if status else type(error).__name__

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from toolscout.errors import DimensionError, EmbedderError
-from toolscout.models import Document
+from toolscout.indexing.enrich import text_hash, to_document
+from toolscout.indexing.prepare import Prepared
 from toolscout.ports import Embedder, Progress, Store
 
 _CHUNK = 2_048
 
 
-async def embed_missing(
-    store: Store, embedder: Embedder, documents: Mapping[str, Document], progress: Progress | None = None
-) -> tuple[int, int, EmbedderError | None]:
-    """Embed what has no vector; return how many were made, how many still miss one, and why.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """How many vectors were made, how many are still missing, and whose vectors the next generation uses."""
 
-    An embedder that is down leaves the tools findable by words; vectors of a wrong length are never accepted.
+    made: int
+    missing: int
+    model_id: str
+
+
+async def embed_missing(
+    store: Store, embedder: Embedder | None, prepared: Sequence[Prepared], current: str, progress: Progress | None
+) -> Embedded:
+    """Embed what is new, and what an earlier failure or another model left without a vector.
+
+    An embedder that is down leaves the tools findable by words, and the model of the `current` generation in place;
+    vectors of a wrong length are never accepted.
     """
+    if embedder is None:
+        return Embedded(made=0, missing=0, model_id=current)
+    behind = map(to_document, await store.unembedded(embedder.model_id))
+    documents = {text_hash(document): document for document in behind}
+    documents |= {entry.text_hash: entry.document for part in prepared for entry in part.entries}
     missing = sorted(await store.missing_vectors(embedder.model_id, list(documents)))
-    done = 0
+    made = 0
 
     def report(count: int, _: int) -> None:
         if progress:
-            progress(done + count, len(missing))
+            progress(made + count, len(missing))
 
     for start in range(0, len(missing), _CHUNK):
         chunk = missing[start : start + _CHUNK]
@@ -31,8 +48,8 @@ async def embed_missing(
             vectors = await embedder.embed_documents([documents[item] for item in chunk], report)
         except DimensionError:
             raise
-        except EmbedderError as error:
-            return done, len(missing) - done, error
+        except EmbedderError:
+            return Embedded(made=made, missing=len(missing) - made, model_id=current or embedder.model_id)
         await store.add_vectors(embedder.model_id, chunk, vectors)
-        done += len(chunk)
-    return done, 0, None
+        made += len(chunk)
+    return Embedded(made=made, missing=0, model_id=embedder.model_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 from toolscout.indexing.normalize import canonical_json
 from toolscout.indexing.taxonomy import infer
-from toolscout.models import LOCAL, Document, Entry, Term, Tool
+from toolscout.models import LOCAL, Document, Entry, Terms, Tool
 from toolscout.words import split_words, terms
 
 VERSION = 1
@@ -85,7 +86,7 @@ def text_hash(document: Document) -> str:
     return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def weighted_terms(tool: Tool) -> dict[str, Term]:
+def weighted_terms(tool: Tool) -> Terms:
     """Compute, BM25F style, what each word of the tool weighs: fields weighted, lengths against fixed averages."""
     weights: dict[str, float] = {}
     masks: dict[str, int] = {}
@@ -96,7 +97,8 @@ def weighted_terms(tool: Tool) -> dict[str, Term]:
         for term, count in counts.items():
             weights[term] = weights.get(term, 0.0) + _WEIGHT[field] * count / norm
             masks[term] = masks.get(term, 0) | field
-    return {term: Term(impact=weight / (_SATURATION + weight), fields=masks[term]) for term, weight in weights.items()}
+    impact = array("f", (weight / (_SATURATION + weight) for weight in weights.values()))
+    return Terms(words=tuple(weights), impact=impact, fields=bytes(masks.values()))
 
 
 def parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

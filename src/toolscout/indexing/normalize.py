@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,9 @@ from toolscout.models import Overlay, Server, Tool
 from toolscout.settings import Settings
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_KEEP_IN_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MAX_NODES = 1_000_000
+_MAX_INTEGER_BITS = 10_000
 _TAG_KEYS = ("tags", "io.modelcontextprotocol/tags", "_fastmcp", "fastmcp")
 
 
@@ -25,9 +27,12 @@ def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *
     if not isinstance(raw, Mapping):
         raise BadToolError(f"a tool must be an object, not {type(raw).__name__}")
     clean = _cleaned(raw, settings)
+    whole_text = canonical_json(clean)
+    if not _encodable(whole_text):
+        clean = json.loads(whole_text.encode("utf-8", "replace"))
     name = _text(clean, "name").strip()
     _check_name(name, settings)
-    description = _text(clean, "description").strip()
+    description = _printable(_text(clean, "description")).strip()
     if len(description) > settings.max_description_chars:
         raise BadToolError(
             f"its description has {len(description):,} characters, over {settings.max_description_chars:,}"
@@ -44,18 +49,18 @@ def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *
         server=server.key,
         server_title=server.title,
         name=name,
-        title=_text(clean, "title").strip() or str(annotations.get("title") or ""),
+        title=_printable(_text(clean, "title")).strip() or str(annotations.get("title") or ""),
         description=tool_overlay.description or description,
         input_schema=input_schema or {},
         output_schema=output_schema,
         annotations=annotations,
         meta=meta,
-        category=tool_overlay.category or whole.category or _text(clean, "category").strip(),
+        category=tool_overlay.category or whole.category or _printable(_text(clean, "category")).strip(),
         tags=_merged(_words(clean.get("tags")), _meta_tags(meta), whole.tags, tool_overlay.tags),
         keywords=_merged(_words(clean.get("keywords")), whole.keywords, tool_overlay.keywords),
         examples=tool_overlay.examples or _examples(clean.get("examples")),
         related=_merged(_words(clean.get("related")), whole.related, tool_overlay.related),
-        fingerprint=_sha256(canonical_json(clean)),
+        fingerprint=_sha256(whole_text),
         owner=owner,
         enabled=_first(tool_overlay.enabled, whole.enabled, clean.get("enabled") is not False),
         trusted=_first(tool_overlay.trusted, whole.trusted, server.trusted),
@@ -79,8 +84,10 @@ def _cleaned(raw: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
             raise BadToolError(f"it holds more than {_MAX_NODES:,} values")
         if depth > limit:
             raise BadToolError(f"it is nested deeper than {settings.max_schema_depth} levels")
-        if isinstance(value, float) and value != value:
-            raise BadToolError("it holds NaN, which JSON does not have")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadToolError(f"it holds {value}, which JSON does not have")
+        if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
+            raise BadToolError("it holds a whole number of thousands of digits")
     cleaned = _nfc(raw)
     assert isinstance(cleaned, dict)  # noqa: S101 - a mapping stays one
     return cleaned
@@ -102,7 +109,7 @@ def _nfc(value: Any) -> Any:
     if isinstance(value, str):
         if value.isascii():
             return value
-        return unicodedata.normalize("NFC", value).encode("utf-8", "replace").decode("utf-8")
+        return unicodedata.normalize("NFC", value)
     if isinstance(value, Mapping):
         return {_nfc(str(key)): _nfc(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
@@ -127,7 +134,20 @@ def _text(raw: Mapping[str, Any], field: str) -> str:
         return ""
     if not isinstance(value, str):
         raise BadToolError(f"its {field} must be text, not {type(value).__name__}")
-    return _KEEP_IN_TEXT.sub(" ", value)
+    return value
+
+
+def _printable(text: str) -> str:
+    return _NO_TEXT.sub(" ", text)
+
+
+def _encodable(text: str) -> bool:
+    """Tell whether UTF-8 can write a text: half a surrogate pair counts in the fingerprint, then becomes `?`."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _mapping(raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:

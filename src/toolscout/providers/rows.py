@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +31,16 @@ def group_rows(rows: Iterable[Any]) -> list[RowsProvider]:
     grouped: dict[str, list[Any]] = {}
     for row in rows:
         named = row.get("server") if isinstance(row, Mapping) else None
-        grouped.setdefault(named if isinstance(named, str) and named.strip() else LOCAL, []).append(row)
+        grouped.setdefault(_title(named) if isinstance(named, str) else LOCAL, []).append(row)
     return [
         RowsProvider(server=Server(key=server_slug(title), title=title), rows=grouped[title])
         for title in sorted(grouped)
     ]
+
+
+def _title(named: str) -> str:
+    """Clean a server's name as the names of tools are: NFC, and nothing that UTF-8 cannot write."""
+    return unicodedata.normalize("NFC", named).encode("utf-8", "replace").decode("utf-8").strip() or LOCAL
 
 
 def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[str, Any]], list[Dropped]]:

@@ -55,9 +55,11 @@ MIGRATIONS: tuple[str, ...] = (
 
 def migrate(connection: sqlite3.Connection, where: str) -> None:
     """Bring the file to the newest schema; refuse one that a newer toolscout wrote."""
+    if _version(connection) == len(MIGRATIONS):  # nothing to do, so nobody who is writing has to be waited for
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        version = _version(connection)
         if version > len(MIGRATIONS):
             raise SchemaVersionError(
                 f"{where} has schema {version}, this toolscout knows schemas up to {len(MIGRATIONS)}",
@@ -69,5 +71,10 @@ def migrate(connection: sqlite3.Connection, where: str) -> None:
             connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from toolscout.errors import StoreError, ToolNotFoundError
+from toolscout.errors import DimensionError, StoreError, ToolNotFoundError, ToolscoutError
 from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Server, Tool
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _UNUSED_VECTORS_S = 7 * 86_400
 _CHUNK = 500
+_UNREADABLE = -2
 _PUT_SERVER = """
     INSERT INTO servers VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
@@ -51,6 +52,7 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
         self._watch: sqlite3.Connection | None = None
         self._seen_version = -1
+        self._stale = False
         self._snapshot: Snapshot | None = None
         self._reload: asyncio.Task[None] | None = None
 
@@ -76,6 +78,7 @@ class SqliteStore:
             categories=view.categories,
             generation=snapshot.generation,
             model_id=snapshot.model_id,
+            stale=self._stale,
         )
 
     async def stamps(self, tenant: str, server: str) -> Mapping[str, str]:
@@ -193,11 +196,19 @@ class SqliteStore:
     def _add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
         halves = vectors.astype("<f2")
         now = time.time()
+        same_model = "SELECT length(vector) FROM vectors WHERE model_id = ? LIMIT 1"
         found = (
             (model_id, bytes.fromhex(text_hash), vector.tobytes(), now)
             for text_hash, vector in zip(text_hashes, halves, strict=True)
         )
         with _transaction(self._db):
+            known = self._db.execute(same_model, (model_id,)).fetchone()
+            if known and known[0] != halves.shape[1] * halves.itemsize:
+                raise DimensionError(
+                    f"{self._where} holds vectors of {known[0] // halves.itemsize} numbers for {model_id}, "
+                    f"the new ones have {halves.shape[1]}",
+                    hint="two models share one name; give the new one another id and run `toolscout index` again",
+                )
             self._db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", found)
 
     def _publish(self, publication: Publication) -> None:
@@ -253,20 +264,32 @@ class SqliteStore:
         return load_snapshot(self._db, self._predicate, self._settings, self._where)
 
     async def _refresh(self) -> None:
-        self._seen_version = self._version()
+        version = self._version()
         self._snapshot = await self._run(self._load)
+        self._seen_version = version
+        self._stale = False
+
+    async def _catch_up(self) -> None:
+        """Load what another process published; when that fails, what was loaded last is served, marked stale."""
+        try:
+            await self._refresh()
+        except ToolscoutError:
+            self._stale = True
 
     async def _current(self) -> Snapshot:
         """Return the newest generation at hand; one that another process published is loaded in the background."""
         if self._snapshot is None:
             raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
         if self._version() != self._seen_version and (self._reload is None or self._reload.done()):
-            self._reload = asyncio.create_task(self._refresh())
+            self._reload = asyncio.create_task(self._catch_up())
         return self._snapshot
 
     def _version(self) -> int:
         """Read SQLite's change counter, in microseconds; it is safe on the event loop, as WAL readers never wait."""
-        return int(self._watch.execute("PRAGMA data_version").fetchone()[0]) if self._watch else -1
+        try:
+            return int(self._watch.execute("PRAGMA data_version").fetchone()[0]) if self._watch else -1
+        except sqlite3.Error:
+            return _UNREADABLE
 
     async def _run(self, work: Callable[[], _Result]) -> _Result:
         def guarded() -> _Result:
@@ -290,7 +313,12 @@ class _transaction:  # noqa: N801 - reads as a keyword
         self._connection.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:  # after a disk error SQLite has rolled back already
+                self._connection.execute("ROLLBACK")
 
 
 def _hint(error: sqlite3.Error) -> str:

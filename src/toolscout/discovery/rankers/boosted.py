@@ -6,7 +6,7 @@ their tools are answered, as the registry finder does (`top_k_services`).
 
 from __future__ import annotations
 
-from toolscout.discovery.rankers.plain import has_part, plain_words, spaced
+from toolscout.discovery.rankers.plain import folded, has_part, plain_words, spaced
 from toolscout.models import Candidates, Facets, Ranked
 
 BOOST_SCALE = 0.05
@@ -34,7 +34,7 @@ def _matched(words: list[str], facets: Facets) -> list[tuple[float, str]]:
     fields = (
         (PATH, "path", spaced(facets.server_title)),
         (NAME, "name", spaced(facets.name)),
-        (DESCRIPTION, "description", facets.description.casefold()),
-        (TAG, "tags", " ".join(facets.tags).casefold()),
+        (DESCRIPTION, "description", folded(facets.description)),
+        (TAG, "tags", folded(" ".join(facets.tags))),
     )
     return [(weight, field) for weight, field, text in fields if any(has_part(word, text) for word in words)]

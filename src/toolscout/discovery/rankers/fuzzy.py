@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolscout.discovery.rankers.plain import MIN_PART, has_part, has_word, plain_words, spaced
+from toolscout.discovery.rankers.plain import folded, has_part, has_word, may_be_part, plain_words, spaced
 from toolscout.models import Facets, Ranked
 
 SIMILAR_SCALE = 0.5
@@ -17,7 +17,7 @@ SIMILAR_FROM = 0.7
 
 def rank_fuzzy(query: str, tools: Sequence[Facets]) -> list[Ranked]:
     """Score every tool that any word of the query reaches."""
-    phrase = query.strip().casefold()
+    phrase = folded(query.strip())
     words = plain_words(query)
     similar = _similar(words, tools)
     ranked = []
@@ -39,18 +39,19 @@ class _Tiers:
     """A tool's texts, lower-case, as the tiers are read off them."""
 
     def __init__(self, facets: Facets) -> None:
-        self.name = facets.name.casefold()
+        self.name = folded(facets.name)
         self.words = spaced(facets.name)
-        self.keywords = [keyword.casefold() for keyword in (*facets.keywords, *facets.tags)]
-        self.description = facets.description.casefold()
+        self.keywords = [folded(keyword) for keyword in (*facets.keywords, *facets.tags)]
+        self.description = folded(facets.description)
 
     def of_name(self, text: str) -> float:
         """Return the tier of the name alone; it is all that the whole query can reach as one phrase."""
         if text in (self.name, self.words):
             return 1.0
-        if len(text) >= MIN_PART and (self.name.startswith(text) or self.words.startswith(text)):
-            return 0.9
-        return 0.0
+        starts = self.words.startswith(f"{text} ")
+        if not starts and may_be_part(text):
+            starts = self.name.startswith(text) or self.words.startswith(text)
+        return 0.9 if starts else 0.0
 
     def best(self, word: str) -> float:
         if tier := self.of_name(word):
@@ -73,7 +74,7 @@ def _similar(words: Sequence[str], tools: Sequence[Facets]) -> list[list[float]]
     vocabulary: dict[str, int] = {}
     held = []
     for facets in tools:
-        own = {*spaced(facets.name).split(), *(keyword.casefold() for keyword in facets.keywords)}
+        own = {*spaced(facets.name).split(), *(folded(keyword) for keyword in facets.keywords)}
         held.append([vocabulary.setdefault(word, len(vocabulary)) for word in sorted(own)])
     table = []
     for word in words:

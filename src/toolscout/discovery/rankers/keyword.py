@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolscout.discovery.rankers.plain import has_part, has_word, plain_words, spaced
+from toolscout.discovery.rankers.plain import folded, has_part, has_word, plain_words, spaced
 from toolscout.models import Facets, Ranked
 
 EXACT_NAME, IN_NAME, IN_DESCRIPTION, IN_CATEGORY, IN_TAG = 100, 50, 20, 15, 10
@@ -16,7 +16,7 @@ EXACT_NAME, IN_NAME, IN_DESCRIPTION, IN_CATEGORY, IN_TAG = 100, 50, 20, 15, 10
 
 def rank_keyword(query: str, tools: Sequence[Facets]) -> list[Ranked]:
     """Score every tool that matches the phrase or any of its words."""
-    phrase = query.strip().casefold()
+    phrase = folded(query.strip())
     words = plain_words(query)
     ranked: list[tuple[int, Ranked]] = []
     for facets in tools:
@@ -38,11 +38,11 @@ class _Texts:
     """A tool's texts, lower-case, as the points are counted on them."""
 
     def __init__(self, facets: Facets) -> None:
-        self.name = facets.name.casefold()
+        self.name = folded(facets.name)
         self.words = spaced(facets.name)
-        self.description = facets.description.casefold()
-        self.category = facets.category.casefold()
-        self.tags = [tag.casefold() for tag in facets.tags]
+        self.description = folded(facets.description)
+        self.category = folded(facets.category)
+        self.tags = [folded(tag) for tag in facets.tags]
 
     def points(self, text: str) -> int:
         points = 0

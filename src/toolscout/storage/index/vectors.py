@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toolscout.storage.index.best import best_of
+
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, FloatArray, IntArray
 
@@ -45,19 +47,23 @@ class Vectors:
         if count <= limit:
             return np.flatnonzero(allowed)
         if self._graph is not None and count > self._exact_rows:
-            return self._approximate(query, allowed, count, limit)
+            found = self._approximate(query, allowed, count, limit)
+            if len(found) == limit:  # a graph may lose its way between the few rows that a filter leaves
+                return found
         if count * _SELECTIVE < len(self.matrix):
             rows = np.flatnonzero(allowed)
-            scores = self.matrix[rows] @ query
-            return rows[np.argpartition(-scores, limit - 1)[:limit]]
+            return rows[best_of(self.matrix[rows] @ query, limit)]
         scores = self.matrix @ query
         if count < len(self.matrix):
             scores = np.where(allowed, scores, np.float32(-2))
-        return np.argpartition(-scores, limit - 1)[:limit]
+        return best_of(scores, limit)
 
     def cosine(self, queries: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the exact cosine of each query with each of the rows, as [queries, rows]."""
-        result: FloatArray = (self.matrix[rows] @ queries.T).T
+        """Return the exact cosine of each query with each of the rows, as [queries, rows].
+
+        Not a matrix product, whose last bits depend on where a row stands: equal vectors must have equal scores.
+        """
+        result: FloatArray = np.einsum("ij,kj->ki", self.matrix[rows], queries)
         return result
 
     def _approximate(self, query: FloatArray, allowed: BoolArray, count: int, limit: int) -> IntArray:

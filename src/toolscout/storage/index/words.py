@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolscout.models import Term
+from toolscout.models import Terms
+from toolscout.storage.index.best import best_of
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray, RowArray
@@ -24,10 +25,13 @@ def term_id(term: str) -> int:
     return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def pack(terms: Mapping[str, Term]) -> bytes:
+def pack(terms: Terms) -> bytes:
     """Write a tool's terms as the bytes that a store keeps."""
-    rows = [(term_id(term), value.impact, value.fields) for term, value in terms.items()]
-    return np.array(rows, dtype=PACKED).tobytes()
+    packed = np.empty(len(terms.words), dtype=PACKED)
+    packed["term"] = [term_id(word) for word in terms.words]
+    packed["impact"] = terms.impact
+    packed["fields"] = np.frombuffer(terms.fields, dtype=np.uint8)
+    return packed.tobytes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,4 @@ def best_rows(found: Iterable[tuple[Postings, float]], allowed: BoolArray, rows:
         scores[postings.rows] += weight * postings.impact
     scores *= allowed
     positive = np.flatnonzero(scores)
-    if len(positive) <= limit:
-        return positive
-    return positive[np.argpartition(-scores[positive], limit - 1)[:limit]]
+    return positive[best_of(scores[positive], limit)]

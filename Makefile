@@ -1,0 +1,37 @@
+# Needs Python >= 3.11, git and make; everything else is installed into .venv and .tools.
+PYTHON ?= python3
+UV := .tools/bin/uv
+DEMO := sqlite:///build/demo.db
+
+.PHONY: demo test bench clean
+
+## Set up, index the bundled sample and search it.
+demo: .venv/installed
+	@.venv/bin/toolscout index --sample --store $(DEMO)
+	@.venv/bin/toolscout search "let the team know that the release is out" --store $(DEMO) --limit 5
+
+## Set up and run lint, types and tests.
+test: .venv/developing
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/pytest --cov --cov-report=term
+
+## Every figure of the README; needs TOOLSCOUT_BENCH, see docs/benchmarks.md.
+bench: .venv/developing
+	.venv/bin/python -m benchmarks
+
+$(UV):
+	$(PYTHON) -m venv .tools
+	.tools/bin/pip install --quiet --disable-pip-version-check uv
+
+.venv/installed: $(UV) pyproject.toml uv.lock
+	$(UV) sync --quiet --frozen --inexact --no-dev --python $(PYTHON)
+	@touch $@
+
+.venv/developing: $(UV) pyproject.toml uv.lock
+	$(UV) sync --quiet --frozen --all-groups --python $(PYTHON)
+	@touch $@ .venv/installed
+
+clean:
+	rm -rf .venv .tools build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,26 @@
+"""The best of many scores, the same ones every time: equal scores are taken in the order of rows, which is by key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray, IntArray
+
+_NOISE = 1e-6
+"""How far apart the scores of equal vectors may lie: a matrix product sums the rows of its last block differently."""
+
+
+def best_of(scores: FloatArray, limit: int) -> IntArray:
+    """Return the rows of the `limit` highest scores, unordered; among those that tie for the last place, the first."""
+    if len(scores) <= limit:
+        return np.arange(len(scores), dtype=np.int64)
+    last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    near = np.flatnonzero(scores >= last - _NOISE)
+    if len(near) == limit:
+        return near
+    above = scores[near] > last + _NOISE
+    sure, tied = near[above], near[~above]
+    return np.concatenate([sure, tied[: limit - len(sure)]])

@@ -1,0 +1,172 @@
+"""What several tests need: the real built-in model, loaded once; the sample, indexed once; the command, in process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from toolscout import Scout, sample
+from toolscout.embedding.builtin import BuiltinEmbedder
+from toolscout.models import Candidates, Document, Facets
+from toolscout.ports import Progress
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the tests away from the catalogue and the settings of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TOOLSCOUT_")]:
+            patch.delenv(name)
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("COLUMNS", "200")
+        patch.delenv("FORCE_COLOR", raising=False)
+        yield
+
+
+class SharedEmbedder:
+    """The built-in model for many scouts: closing one of them does not unload it."""
+
+    def __init__(self) -> None:
+        self.inner = BuiltinEmbedder()
+        self.model_id = self.inner.model_id
+        self.dimension = self.inner.dimension
+        self.documents = 0
+
+    async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
+        self.documents += len(documents)
+        return await self.inner.embed_documents(documents, progress)
+
+    async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
+        return await self.inner.embed_queries(texts)
+
+    async def close(self) -> None:
+        """Stay open: the fixture closes the model at the end."""
+
+
+@pytest.fixture(scope="session")
+async def embedder() -> AsyncIterator[SharedEmbedder]:
+    """Give the built-in model; `documents` counts what it has embedded."""
+    shared = SharedEmbedder()
+    yield shared
+    await shared.inner.close()
+
+
+@pytest.fixture
+def open_scout(embedder: SharedEmbedder) -> Callable[..., Scout]:
+    """Give what opens a scout over rows, in memory unless a store is named."""
+
+    def opened(tools: Any = None, *, store: str = "memory:", **options: Any) -> Scout:
+        return Scout.open(tools=tools, store=store, **{"embedder": embedder, **options})
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def sample_rows() -> list[dict[str, Any]]:
+    """Give the rows of the bundled sample."""
+    return [json.loads(line) for line in sample.path().read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="session")
+async def sample_scout(embedder: SharedEmbedder) -> AsyncIterator[Scout]:
+    """Give a scout over the bundled sample; nobody may change what is in it."""
+    async with Scout.open(tools=sample.path(), embedder=embedder) as scout:
+        yield scout
+
+
+@pytest.fixture(scope="session")
+async def sample_store(embedder: SharedEmbedder, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give the address of a SQLite file that holds the bundled sample; nobody may change what is in it."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('sample') / 'catalogue.db'}"
+    async with Scout.open(tools=sample.path(), store=url, embedder=embedder):
+        return url
+
+
+@pytest.fixture(scope="session")
+def make_facets() -> Callable[..., Facets]:
+    """Give what builds a tool as the documented rankers see it."""
+
+    def made(name: str = "tool", description: str = "", **fields: Any) -> Facets:
+        server = fields.pop("server", "local")
+        known: dict[str, Any] = {
+            "key": f"{server}__{name}",
+            "id": f"{server}__{name}",
+            "server": server,
+            "server_title": server,
+            "name": name,
+            "title": "",
+            "description": description,
+            "category": "",
+            "tags": (),
+            "keywords": (),
+            "related": (),
+            "tenant": "local",
+            "owner": None,
+            "enabled": True,
+            "trusted": True,
+            "tokens": 0,
+        }
+        return Facets(**{**known, **fields})
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def make_candidates() -> Callable[..., Candidates]:
+    """Give what builds candidates from tools and the cosine of each with the query."""
+    import numpy as np
+
+    def made(facets: Sequence[Facets], cosine: Sequence[float]) -> Candidates:
+        return Candidates(
+            facets=tuple(facets),
+            cosine=np.array([cosine], dtype=np.float64),
+            terms=(),
+            impact=np.zeros((0, len(facets)), dtype=np.float32),
+            fields=np.zeros((0, len(facets)), dtype=np.uint8),
+            frequency=np.zeros(0, dtype=np.int64),
+            visible=len(facets),
+        )
+
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a run of the command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Read the output as one JSON value."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def toolscout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Give the `toolscout` command, run in this process: arguments in, exit code and output out."""
+    from toolscout.cli.app import main
+
+    def ran(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["toolscout", *arguments])
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code
+        out, err = capsys.readouterr()
+        return Ran(code=0 if code is None else code, out=out, err=err)
+
+    return ran

@@ -1,0 +1,80 @@
+"""Every setting, flag and error is documented, and the documents name no other."""
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import typer
+
+import toolscout.errors as errors
+import toolscout.settings as settings_module
+from toolscout.cli.app import app
+from toolscout.settings import Settings
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+COMMANDS = typer.main.get_command(app).commands
+
+
+@pytest.mark.parametrize("field", fields(Settings), ids=lambda field: field.name)
+def test_every_setting_is_documented_with_its_default_and_its_docstring(field):
+    page = (DOCS / "settings.md").read_text("utf-8")
+    row = next((line for line in page.splitlines() if f"`TOOLSCOUT_{field.name.upper()}`" in line), None)
+    assert row, f"TOOLSCOUT_{field.name.upper()} is missing from docs/settings.md"
+    assert f"`{field.default}`" in row or field.default == ""
+    assert settings_docstrings()[field.name] in row
+
+
+def test_the_settings_page_names_no_setting_that_does_not_exist():
+    named = set(re.findall(r"`TOOLSCOUT_([A-Z_]+)`", (DOCS / "settings.md").read_text("utf-8")))
+    assert named - {"BENCH"} == {field.name.upper() for field in fields(Settings)}
+
+
+@pytest.mark.parametrize("verb", sorted(COMMANDS))
+def test_every_verb_and_flag_is_documented(verb):
+    page = (DOCS / "cli.md").read_text("utf-8")
+    section = re.search(rf"^## [^\n]*`{verb}`.*?(?=^## |\Z)", page, re.S | re.M)
+    assert section, f"`toolscout {verb}` has no section in docs/cli.md"
+    for parameter in COMMANDS[verb].params:
+        for flag in parameter.opts:
+            if flag.startswith("-"):
+                assert f"`{flag}" in section[0], f"{verb} {flag} is missing from docs/cli.md"
+
+
+@pytest.mark.parametrize("verb", sorted(COMMANDS))
+def test_no_flag_is_documented_that_does_not_exist(verb):
+    page = (DOCS / "cli.md").read_text("utf-8")
+    section = re.search(rf"^## [^\n]*`{verb}`.*?(?=^## |\Z)", page, re.S | re.M)[0]
+    verbs = [name for name in COMMANDS if f"`{name}`" in section.splitlines()[0]]
+    known = {flag for name in verbs for parameter in COMMANDS[name].params for flag in parameter.opts}
+    assert set(re.findall(r"`(--[a-z-]+)", section)) <= known | {"--help"}
+
+
+def error_classes():
+    return [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
+
+
+@pytest.mark.parametrize("error", error_classes(), ids=lambda error: error.__name__)
+def test_every_error_is_documented_with_its_code(error):
+    page = (DOCS / "errors.md").read_text("utf-8")
+    row = next((line for line in page.splitlines() if line.startswith(f"| `{error.__name__}`")), None)
+    assert row, f"{error.__name__} is missing from docs/errors.md"
+    assert f"`{error.code}`" in row
+    assert f"| {error.exit_code} |" in row
+
+
+def test_every_error_is_in_the_tree_of_its_docstring():
+    for error in error_classes():
+        assert error.__name__ in (errors.__doc__ or "")
+
+
+def settings_docstrings():
+    tree = ast.parse(Path(settings_module.__file__).read_text("utf-8"))
+    body = next(node for node in tree.body if isinstance(node, ast.ClassDef)).body
+    found = {}
+    for field, said in zip(body, body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
+            found[field.target.id] = said.value.value
+    return found

@@ -1,0 +1,118 @@
+"""The house keeps its order: who may import whom, how large a file may be, what is public, what an import costs."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toolscout
+
+SOURCE = Path(toolscout.__file__).parent
+MODULES = sorted(path for path in SOURCE.rglob("*.py"))
+
+BOTTOM = {"models", "errors", "settings", "keys", "words"}
+SHARED = {"ports", "policy", "config", "telemetry"}
+ADAPTERS = {"downstream", "providers", "storage", "embedding"}
+WALKS = {"indexing", "discovery", "execution", "learning"}
+EDGES = {"cli", "gateway", "registry"}
+DATA = {"sample", "model"}
+
+MAY_IMPORT = {
+    **{room: BOTTOM for room in BOTTOM},
+    **{room: BOTTOM | SHARED for room in SHARED},
+    **{room: BOTTOM | SHARED for room in ADAPTERS},
+    **{room: BOTTOM | SHARED for room in WALKS},
+    "scout": BOTTOM | SHARED | ADAPTERS | WALKS,
+    "gateway": BOTTOM | SHARED | WALKS | {"scout"},
+    "registry": BOTTOM | SHARED | WALKS | {"scout"},
+    "cli": BOTTOM | SHARED | ADAPTERS | WALKS | DATA | {"scout", "gateway", ""},
+    "sample": set(),
+    "__main__": {"cli"},
+    "": BOTTOM | SHARED | {"scout"},
+}
+
+
+def room_of(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return "" if parts == ("__init__",) else parts[0]
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "toolscout":
+            below = node.module.split(".")[1:]
+            yield from [below[0]] if below else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "toolscout":
+                    yield alias.name.split(".")[1] if "." in alias.name else ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_import_goes_downwards(path):
+    room = room_of(path)
+    assert room in MAY_IMPORT, f"{room} has no place in the house"
+    wrong = set(imports_of(path)) - MAY_IMPORT[room] - {room}
+    assert not wrong, f"{path.name} may not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_passes_400_lines(path):
+    assert len(path.read_text("utf-8").splitlines()) <= 400
+
+
+def test_only_adapters_and_edges_import_drivers_and_servers():
+    heavy = {"sqlite3", "onnxruntime", "tokenizers", "faiss", "httpx2", "mcp", "psycopg"}
+    for path in MODULES:
+        if room_of(path) in ADAPTERS | EDGES:
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            assert not heavy & {name.split(".")[0] for name in names}, path
+
+
+def test_all_lists_exactly_what_is_public_and_in_order():
+    assert toolscout.__all__ == sorted(toolscout.__all__)
+    assert dir(toolscout) == toolscout.__all__
+    for name in toolscout.__all__:
+        assert getattr(toolscout, name) is not None
+    visible = {name for names in toolscout._HOME.values() for name in names} | {"__version__"}
+    assert visible == set(toolscout.__all__)
+
+
+def test_every_public_error_is_exported():
+    import toolscout.errors as errors
+
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, errors.ToolscoutError)
+    }
+    assert defined <= set(toolscout.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Scoot'"):
+        _ = toolscout.Scoot
+
+
+def test_importing_toolscout_loads_nothing_heavy():
+    code = (
+        "import sys, toolscout; from toolscout.cli import app;"
+        "print([m for m in ('numpy', 'onnxruntime', 'mcp', 'tokenizers', 'rapidfuzz', 'sqlite3') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_project_names_no_path_of_a_machine():
+    root = SOURCE.parent.parent
+    tracked = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    for name in tracked:
+        path = root / name
+        if path.suffix in {".py", ".md", ".toml", ".json", ".jsonl", ""} and path.is_file() and path != Path(__file__):
+            assert "/work/" not in path.read_text("utf-8", errors="ignore"), name
