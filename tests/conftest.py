@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toolscout import Scout, sample
-from toolscout.embedding.builtin import BuiltinEmbedder
+from toolscout.embedding import builtin
 from toolscout.models import Candidates, Document, Facets
 from toolscout.ports import Progress
 
@@ -36,7 +36,7 @@ class SharedEmbedder:
     """The built-in model for many scouts: closing one of them does not unload it."""
 
     def __init__(self) -> None:
-        self.inner = BuiltinEmbedder()
+        self.inner = builtin.BuiltinEmbedder()
         self.model_id = self.inner.model_id
         self.dimension = self.inner.dimension
         self.documents = 0
@@ -154,9 +154,19 @@ class Ran:
 
 
 @pytest.fixture
-def toolscout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+def toolscout(
+    embedder: SharedEmbedder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
     """Give the `toolscout` command, run in this process: arguments in, exit code and output out."""
     from toolscout.cli.app import main
+
+    # Every run would load the same weights again: the ones that are loaded already are as real.
+    load = builtin._load
+    monkeypatch.setattr(
+        builtin,
+        "_load",
+        lambda manifest: embedder.inner._load() if manifest == embedder.inner.manifest else load(manifest),
+    )
 
     def ran(*arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["toolscout", *arguments])

@@ -9,7 +9,7 @@ comes `later`. `tests/test_promises.py` fails when a promise has neither a test 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -24,9 +24,9 @@ class Promise:
 
     id: str
     sentence: str
-    source: str
     gap: str = ""
     later: str = ""
+    source: str = ""
 
 
 def promise(*ids: str) -> pytest.MarkDecorator:
@@ -34,253 +34,196 @@ def promise(*ids: str) -> pytest.MarkDecorator:
     return pytest.mark.promise(*ids)
 
 
-_PROTOCOL = (
+def _group(source: str, *promises: Promise) -> tuple[Promise, ...]:
+    return tuple(replace(item, source=source) for item in promises)
+
+
+_PROTOCOL = _group(
+    "Protocol",
     Promise(
         "proto:conformance",
         "The public conformance suite passes at 2025-11-25 and 2026-07-28, exceptions listed with reasons.",
-        "Protocol",
         gap=GATEWAY,
     ),
     Promise(
         "proto:malformed",
         "Malformed requests get a clean 4xx or JSON-RPC error, reach no downstream server, and the next good request "
         "is answered; 10,000 generated cases, no crash, no 500.",
-        "Protocol",
         gap=GATEWAY,
     ),
     Promise(
         "proto:list-stable",
         "`tools/list` is byte-identical for the same caller over 1,000 calls, restarts and re-indexes that change "
         "nothing; it carries `ttlMs` and `cacheScope`.",
-        "Protocol",
         gap=GATEWAY,
     ),
     Promise(
         "proto:passthrough",
         "Content kinds, structuredContent, `_meta`, `isError`, resource links and input_required survive unchanged.",
-        "Protocol",
         gap=EXECUTION,
     ),
-    Promise("proto:dual-era", "Legacy and modern clients reach legacy and modern servers.", "Protocol", gap=GATEWAY),
+    Promise("proto:dual-era", "Legacy and modern clients reach legacy and modern servers.", gap=GATEWAY),
 )
 
-_ACCESS = (
+_ACCESS = _group(
+    "Identity and access",
     Promise(
         "auth:default",
         "HTTP beyond loopback refuses to start without authentication unless an explicit flag says so.",
-        "Identity and access",
         gap=GATEWAY,
     ),
     Promise(
         "auth:token",
         "A wrong audience, issuer, expiry or algorithm, or a token in the query string: 401 with `resource_metadata`; "
         "no store query is made.",
-        "Identity and access",
         gap=GATEWAY,
     ),
-    Promise(
-        "auth:no-passthrough",
-        "Inbound credentials never reach a downstream server.",
-        "Identity and access",
-        gap=GATEWAY,
-    ),
+    Promise("auth:no-passthrough", "Inbound credentials never reach a downstream server.", gap=GATEWAY),
     Promise(
         "access:one-predicate",
         "Found by search = opened by details = callable, per caller, over 10,000 random policies; never another "
         "tenant's tool.",
-        "Identity and access",
         later=f"callable {EXECUTION}",
     ),
     Promise(
         "access:absent-equals-forbidden",
         "Absent and forbidden have the same code, message and shape; no count, score, related tool or suggestion "
         "changes when hidden tools are added.",
-        "Identity and access",
         later=f"the same of calls {EXECUTION}",
     ),
-    Promise(
-        "access:fails-closed",
-        "An exception in rules or identity denies.",
-        "Identity and access",
-        later=f"identity {GATEWAY}",
-    ),
+    Promise("access:fails-closed", "An exception in rules or identity denies.", later=f"identity {GATEWAY}"),
     Promise(
         "tenant:isolation",
         "The same names in two tenants, interleaved, on every store: nothing leaks.",
-        "Identity and access",
         later="PostgreSQL and MongoDB join with their stores",
     ),
 )
 
-_CATALOGUE = (
+_CATALOGUE = _group(
+    "Catalogue",
     Promise(
         "catalog:pin",
-        "One changed character anywhere in a definition is seen, reported and, in strict mode, withheld until approved.",
-        "Catalogue",
+        "One changed character anywhere in a definition is seen, reported and, when strict, withheld until approved.",
         gap="a change is seen and counted; withholding and approving come with `changes` and `approve`",
     ),
     Promise(
         "catalog:quarantine",
         "Poisoned definitions are quarantined on every surface; detection and false-positive rates are stated.",
-        "Catalogue",
         gap="comes with the screen stage of the index walk",
     ),
     Promise(
         "catalog:collision",
         "The same name on three servers, reserved names, confusables, duplicates in one server: deterministic, nothing "
         "overwritten, all reported.",
-        "Catalogue",
         later="confusables are kept apart now, and reported with the screen stage",
     ),
     Promise(
         "catalog:bounds",
         "A 5 MB schema, depth 5,000, `$ref` loops, `$ref` to a local listener, a 100,000-tool server, an endless "
         "cursor: the item is dropped with a reason, the rest is indexed, memory bounded.",
-        "Catalogue",
         later=f"the endless cursor {DOWNSTREAM}",
     ),
     Promise(
         "rank:deterministic",
         "The same corpus and query give the same order over processes, insertion orders and stores.",
-        "Catalogue",
     ),
     Promise(
         "rank:flood",
         "1 % hostile tools that flood the catalogue cost honest recall@5 under 5 points and hold at most 2 of 5 places "
         "in 99 % of queries.",
-        "Catalogue",
         gap="comes with the spread stage, when there are servers that nobody vouches for",
     ),
     Promise(
         "rank:stuffing",
         "1 % hostile tools stuffed with words cost honest recall@5 under 5 points and hold at most 2 of 5 places in "
         "99 % of queries.",
-        "Catalogue",
         gap="comes with the spread stage, when there are servers that nobody vouches for",
     ),
 )
 
-_FAULTS = tuple(
-    Promise(f"fault:{name}", sentence, "Downstream faults", gap=DOWNSTREAM)
-    for name, sentence in (
-        ("crash", "A crash before, during or after the reply: a typed error at once, restart, no second send."),
-        ("hang", "A server that hangs: the total deadline holds, cancellation is sent, the slot is freed."),
-        ("drip", "A server that drips: the total deadline holds, cancellation is sent, the slot is freed."),
-        ("garbage", "Half lines and binary: bounded memory, explicit notice."),
-        ("huge", "A 100 MB line, a 1 GB result: bounded memory, explicit notice."),
-        ("start", "Slow or never starting servers delay nobody."),
-        ("breaker", "Five failures open the breaker; it fails fast; half-open after 30 s."),
-        ("changed", "A list that changes mid-call, a removed tool, a changed schema: all are noticed."),
-        ("storm", "1,000 `list_changed` a second: one re-index per interval."),
-        ("orphans", "No orphans after SIGTERM, none after kill -9 of the gateway."),
-    )
+_FAULTS = _group(
+    "Downstream faults",
+    *(
+        Promise(f"fault:{name}", sentence, gap=DOWNSTREAM)
+        for name, sentence in (
+            ("crash", "A crash before, during or after the reply: a typed error at once, restart, no second send."),
+            ("hang", "A server that hangs: the total deadline holds, cancellation is sent, the slot is freed."),
+            ("drip", "A server that drips: the total deadline holds, cancellation is sent, the slot is freed."),
+            ("garbage", "Half lines and binary: bounded memory, explicit notice."),
+            ("huge", "A 100 MB line, a 1 GB result: bounded memory, explicit notice."),
+            ("start", "Slow or never starting servers delay nobody."),
+            ("breaker", "Five failures open the breaker; it fails fast; half-open after 30 s."),
+            ("changed", "A list that changes mid-call, a removed tool, a changed schema: all are noticed."),
+            ("storm", "1,000 `list_changed` a second: one re-index per interval."),
+            ("orphans", "No orphans after SIGTERM, none after kill -9 of the gateway."),
+        )
+    ),
 )
 
-_STORAGE = (
+_STORAGE = _group(
+    "Storage",
     Promise(
         "store:contract",
         "One suite over all stores; the same top 10.",
-        "Storage",
         later="PostgreSQL and MongoDB join with their stores",
     ),
     Promise(
-        "store:kill9",
-        "Random kill -9 during indexing, 100 times: integrity holds, the visible generation is whole.",
-        "Storage",
+        "store:kill9", "Random kill -9 during indexing, 100 times: integrity holds, the visible generation is whole."
     ),
     Promise(
         "store:down",
         "The database stops: liveness true, readiness false, stale answers or a typed error within 2 s, recovery "
         "within 5 s.",
-        "Storage",
         gap=f"a database that can stop comes with PostgreSQL; readiness {GATEWAY}",
     ),
-    Promise("store:full", "Disk full: a typed error, the old generation still served.", "Storage"),
-    Promise(
-        "store:upgrade", "Databases of earlier versions migrate; newer ones are refused clearly.", "Storage"
-    ),
-    Promise(
-        "embed:model-change",
-        "A new model rebuilds beside the old one and switches at once; vectors never mix.",
-        "Storage",
-    ),
-    Promise(
-        "embed:down",
-        "Embedder down: keyword answers marked degraded; recovery without restart.",
-        "Storage",
-    ),
+    Promise("store:full", "Disk full: a typed error, the old generation still served."),
+    Promise("store:upgrade", "Databases of earlier versions migrate; newer ones are refused clearly."),
+    Promise("embed:model-change", "A new model rebuilds beside the old one and switches at once; vectors never mix."),
+    Promise("embed:down", "Embedder down: keyword answers marked degraded; recovery without restart."),
 )
 
-_LOAD = (
+_LOAD = _group(
+    "Load and limits",
     Promise(
         "load:clients",
         "1,000 concurrent clients for 10 minutes: no errors outside limits, no growth of memory or descriptors.",
-        "Load and limits",
         gap=GATEWAY,
     ),
     Promise(
         "load:limits",
         "A body of 4 MiB + 1: 413; a 1 MB query: 400; rate limit: 429 with Retry-After or a tool error.",
-        "Load and limits",
         gap=GATEWAY,
     ),
-    Promise("load:cancel", "A client that leaves frees all its work.", "Load and limits", gap=GATEWAY),
-    Promise(
-        "text:scripts",
-        "20 scripts, RTL, emoji, NUL, lone surrogates: no crash, true round trip.",
-        "Load and limits",
-    ),
+    Promise("load:cancel", "A client that leaves frees all its work.", gap=GATEWAY),
+    Promise("text:scripts", "20 scripts, RTL, emoji, NUL, lone surrogates: no crash, true round trip."),
 )
 
-_EGRESS = (
+_EGRESS = _group(
+    "Egress, processes, secrets, audit",
     Promise(
         "egress:ssrf",
         "Private, loopback and metadata addresses in every form, rebinding and redirects: refused, a local listener "
         "sees nothing.",
-        "Egress, processes, secrets, audit",
         gap=DOWNSTREAM,
     ),
-    Promise(
-        "egress:origin",
-        "Evil, null or duplicate Origin, wrong Host: 403.",
-        "Egress, processes, secrets, audit",
-        gap=GATEWAY,
-    ),
-    Promise(
-        "proc:argv",
-        "Metacharacters in a server's command arrive literally.",
-        "Egress, processes, secrets, audit",
-        gap=DOWNSTREAM,
-    ),
-    Promise(
-        "proc:env",
-        "A child sees only the listed environment.",
-        "Egress, processes, secrets, audit",
-        gap=DOWNSTREAM,
-    ),
+    Promise("egress:origin", "Evil, null or duplicate Origin, wrong Host: 403.", gap=GATEWAY),
+    Promise("proc:argv", "Metacharacters in a server's command arrive literally.", gap=DOWNSTREAM),
+    Promise("proc:env", "A child sees only the listed environment.", gap=DOWNSTREAM),
     Promise(
         "secret:nowhere",
         "Canaries in config, environment, headers, arguments: none in logs, traces, metrics, errors, database.",
-        "Egress, processes, secrets, audit",
         gap=f"config, headers and logs: {GATEWAY}",
     ),
     Promise(
         "audit:every-call",
         "Exactly one line per call, also for failures: who, tenant, key, fingerprint, decision, outcome, ms, argument "
         "shape.",
-        "Egress, processes, secrets, audit",
         gap=EXECUTION,
     ),
-    Promise(
-        "audit:injection",
-        "Newlines and ANSI in names stay harmless.",
-        "Egress, processes, secrets, audit",
-        gap=EXECUTION,
-    ),
+    Promise("audit:injection", "Newlines and ANSI in names stay harmless.", gap=EXECUTION),
     Promise(
         "docs:complete",
         "Every setting, flag, metric, error code and endpoint is documented; README blocks run.",
-        "Egress, processes, secrets, audit",
         gap=f"settings, flags, errors and blocks are tested in tests/docs; metrics and endpoints: {GATEWAY}",
     ),
 )

@@ -21,10 +21,10 @@ EDGES = {"cli", "gateway", "registry"}
 DATA = {"sample", "model"}
 
 MAY_IMPORT = {
-    **{room: BOTTOM for room in BOTTOM},
-    **{room: BOTTOM | SHARED for room in SHARED},
-    **{room: BOTTOM | SHARED for room in ADAPTERS},
-    **{room: BOTTOM | SHARED for room in WALKS},
+    **dict.fromkeys(BOTTOM, BOTTOM),
+    **dict.fromkeys(SHARED, BOTTOM | SHARED),
+    **dict.fromkeys(ADAPTERS, BOTTOM | SHARED),
+    **dict.fromkeys(WALKS, BOTTOM | SHARED),
     "scout": BOTTOM | SHARED | ADAPTERS | WALKS,
     "gateway": BOTTOM | SHARED | WALKS | {"scout"},
     "registry": BOTTOM | SHARED | WALKS | {"scout"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from promises import PROMISES, Promise
 
 TESTS = Path(__file__).parent
@@ -73,7 +74,12 @@ def problems(manifest: tuple[Promise, ...], tests: list[Found]) -> list[str]:
         *(f"{item.id} has neither a test nor a gap" for item in manifest if item.id not in named and not item.gap),
         *(f"{item.id} has a test, but still a gap" for item in manifest if item.id in named and item.gap),
         *(f"{test.where} names no promise" for test in tests if test.folder in GUARDED and not test.ids),
-        *(f"{test.where} names {name}, which is no promise" for test in tests for name in test.ids if name not in known),
+        *(
+            f"{test.where} names {name}, which is no promise"
+            for test in tests
+            for name in test.ids
+            if name not in known
+        ),
     ]
 
 
@@ -88,8 +94,8 @@ def test_every_promise_has_a_sentence_and_a_source() -> None:
         assert not (item.gap and item.later), item.id
 
 
-_KEPT = Promise("a:kept", "It is kept.", "here")
-_OPEN = Promise("a:open", "It is not kept yet.", "here", gap="later")
+_KEPT = Promise("a:kept", "It is kept.")
+_OPEN = Promise("a:open", "It is not kept yet.", gap="later")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@
     │   ├── UnknownRankerError
     │   ├── UnknownCategoryError
     │   ├── InputFileError         a file cannot be read, or one of its lines is bad and --strict is set
+    │   ├── ConfigError            a config file cannot be used; the message names file, server and field
     │   └── BadToolError           a definition that cannot be indexed; indexing drops it and says why
+    ├── CallError                  a call was not made, or its outcome is not known; the message says which
+    │   ├── InvalidArgumentsError  the arguments do not fit the schema; nothing was sent
+    │   ├── DefinitionChangedError the tool is not what the caller saw; nothing was sent
+    │   ├── NotReadOnlyError       a tool that may write, through the reading door; nothing was sent
+    │   ├── ServerUnavailableError the server cannot be reached, or went away during the call
+    │   └── CallTimeoutError       the deadline passed; the call was sent and is never sent again
     ├── ToolNotFoundError          no such tool, or none that this caller may see: the two are never told apart
     ├── SettingError               a TOOLSCOUT_* variable or a setting has a value that cannot be used
     ├── EmbedderError              the embedder cannot answer; searches go on by words, marked degraded
@@ -20,7 +27,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -37,13 +44,15 @@ class ToolscoutError(Exception):
         hint: str = "",
         suggestions: Sequence[str] = (),
         categories: Sequence[str] = (),
+        details: Mapping[str, Any] | None = None,
     ) -> None:
-        """Say what happened, what to do (`hint`), and what may have been meant."""
+        """Say what happened, what to do (`hint`), and what may have been meant; `details` are for programs."""
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.suggestions = tuple(suggestions)
         self.categories = tuple(categories)
+        self.details = dict(details or {})
 
 
 class UsageError(ToolscoutError):
@@ -83,10 +92,54 @@ class InputFileError(UsageError):
     code = "input_file"
 
 
+class ConfigError(UsageError):
+    """A config file cannot be used; the message names file, server and field, and never a value."""
+
+    code = "config"
+
+
 class BadToolError(UsageError):
     """A definition that cannot be indexed; the message is the reason that the summary shows."""
 
     code = "bad_tool"
+
+
+class CallError(ToolscoutError):
+    """A call was not made, or its outcome is not known."""
+
+    code = "call_failed"
+
+
+class InvalidArgumentsError(CallError):
+    """The arguments do not fit the tool's schema; nothing was sent."""
+
+    code = "invalid_arguments"
+    exit_code = 2
+
+
+class DefinitionChangedError(CallError):
+    """The tool's definition is not the one that the caller saw; nothing was sent."""
+
+    code = "definition_changed"
+
+
+class NotReadOnlyError(CallError):
+    """A tool that may write was called through the reading door; nothing was sent."""
+
+    code = "not_read_only"
+    exit_code = 2
+
+
+class ServerUnavailableError(CallError):
+    """The server cannot be reached, or went away during the call."""
+
+    code = "server_unavailable"
+
+
+class CallTimeoutError(CallError):
+    """The deadline passed; the call was sent once and is never sent again."""
+
+    code = "call_timeout"
 
 
 class ToolNotFoundError(ToolscoutError):
@@ -137,6 +190,8 @@ def to_wire(error: BaseException) -> dict[str, Any]:
         "hint": error.hint,
         "suggestions": list(error.suggestions),
     }
+    if error.details:
+        body["details"] = error.details
     if error.categories:
         body["categories_available"] = list(error.categories)
     return {"error": body}

@@ -128,6 +128,10 @@ class Dropped:
     reason: str
 
 
+FIELDS = ("name", "server", "description", "parameters", "labels")
+"""The fields of a tool that words are found in: bit n of a mask is field n."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """A tool's distinct words as columns: how strongly each stands for it, and in which fields (a bit mask)."""
@@ -239,7 +243,8 @@ class Candidates:
     """Filtered evidence from a store, as columns: row j of every array is `facets[j]`.
 
     `cosine` is [intents, rows]. `impact` and `fields` are [terms, rows], one line for each distinct term of the
-    intents, in the order of `terms`; `frequency` counts the visible tools that hold the term, out of `visible`.
+    intents, in the order of `terms`; `frequency` counts the visible tools that hold the term, out of `visible`. Without
+    vectors (`with_vectors`), every cosine is 0.
     """
 
     facets: tuple[Facets, ...]
@@ -249,6 +254,7 @@ class Candidates:
     fields: ByteArray
     frequency: IntArray
     visible: int
+    with_vectors: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

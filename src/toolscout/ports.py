@@ -109,6 +109,10 @@ class Store(Protocol):
         """Return, for each intent, the best `limit` visible tools by vector and by words, as one union."""
         ...
 
+    async def vocabulary(self, caller: Caller) -> Sequence[str]:
+        """Return the words of the names that the caller may see, sorted."""
+        ...
+
     async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
         """Return what the caller may see, in the order of keys."""
         ...

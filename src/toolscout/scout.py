@@ -14,6 +14,7 @@ from typing import Any, Unpack, overload
 from toolscout.discovery.answer import answer_listing, answer_query
 from toolscout.discovery.browse import count_categories, count_tags, take_page
 from toolscout.discovery.check import check_count, check_detail, check_filter, check_query
+from toolscout.discovery.correct import correct_terms, misspelt
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
 from toolscout.discovery.related import rank_related
 from toolscout.discovery.suggest import not_found
@@ -288,6 +289,9 @@ class Scout:
         limit = max(self._settings.candidates, 2 * query.limit) if query.ranker == "hybrid" else _WIDE
         model_id = self._embedder.model_id if self._embedder else ""
         found = await self._store.candidates(caller, query.filter, intents, limit, model_id)
+        if query.ranker == "hybrid" and (wrong := misspelt(intents, found)):
+            intents = correct_terms(intents, wrong, await self._store.vocabulary(caller))
+            found = await self._store.candidates(caller, query.filter, intents, limit, model_id)
         return rank_candidates(query, intents, found), query
 
     async def _with_vectors(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 STOP_WORDS = frozenset(
     """
@@ -28,6 +29,19 @@ STOP_WORDS = frozenset(
     """.split()
 )
 """Words of a request that say nothing about the tool; they are dropped from queries, never from tools."""
+
+READ, CREATE, UPDATE, DELETE = 1, 2, 4, 8
+"""What a name says its tool does, as bits."""
+
+_ACTIONS = {
+    READ: "get show view read retrieve fetch display describe see check what list enumerate search find query lookup "
+    "discover which who how tell",
+    CREATE: "create add make new insert register provision build setup",
+    UPDATE: "update modify edit change rename patch set adjust",
+    DELETE: "delete remove clear drop destroy erase uninstall",
+}
+_ACTION_OF = {word: bit for bit, words in _ACTIONS.items() for word in words.split()}
+_WEAK = frozenset("new set how who which tell see check make build change".split())
 
 MAX_CHARACTERS = 20_000
 """How much of one text is read for words."""
@@ -89,6 +103,22 @@ def query_terms(text: str) -> list[str]:
     words = split_words(text) + _brands(text)
     telling = [word for word in words if word not in STOP_WORDS]
     return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in telling or words))
+
+
+@lru_cache(maxsize=65_536)
+def actions(name: str) -> int:
+    """Return what a tool's name says it does, as bits: READ for `list_issues`, 0 for `translate`."""
+    bits = 0
+    for word in split_words(name):
+        bits |= _ACTION_OF.get(word, 0)
+    return bits
+
+
+def wanted_action(request: str) -> int:
+    """Return the one action that a request asks for, or 0: the first telling verb decides, else the first of any."""
+    verbs = [word for word in split_words(request) if word in _ACTION_OF]
+    telling = [word for word in verbs if word not in _WEAK]
+    return _ACTION_OF[(telling or verbs)[0]] if verbs else 0
 
 
 def _brands(text: str) -> list[str]:

@@ -36,9 +36,7 @@ def _score(query: str, tool: Facets) -> float:
         ("recip", 0.5),
     ],
 )
-def test_each_tier_of_the_document_has_its_score(
-    make_facets: Callable[..., Facets], query: str, tier: float
-) -> None:
+def test_each_tier_of_the_document_has_its_score(make_facets: Callable[..., Facets], query: str, tier: float) -> None:
     assert _score(query, make_facets(**EMAIL)) == tier
 
 

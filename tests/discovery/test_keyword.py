@@ -141,9 +141,7 @@ def test_a_request_is_not_one_long_substring(make_facets: Callable[..., Facets])
         ("חיפוש", "כלי חיפוש"),
     ],
 )
-def test_words_of_other_scripts_are_found(
-    make_facets: Callable[..., Facets], query: str, description: str
-) -> None:
+def test_words_of_other_scripts_are_found(make_facets: Callable[..., Facets], query: str, description: str) -> None:
     assert _score(query, make_facets("tool", description)) > 0
 
 

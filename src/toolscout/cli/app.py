@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import toolscout
-from toolscout.cli import bench, browse, doctor, evaluate, index, search, switch
+from toolscout.cli import bench, browse, doctor, evaluate, import_, index, search, switch
 from toolscout.errors import ToolscoutError, to_wire
 
 EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 
 app.command("index", rich_help_panel="Catalogue")(index.index)
+app.command("import", rich_help_panel="Catalogue")(import_.import_)
 app.command("search", rich_help_panel="Find")(search.search)
 app.command("list", rich_help_panel="Browse")(browse.list_)
 app.command("categories", rich_help_panel="Browse")(browse.categories)

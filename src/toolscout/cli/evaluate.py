@@ -60,7 +60,8 @@ async def _evaluate(
 
     from toolscout.scout import Scout
 
-    with Progress(console=Console(stderr=True), disable=quiet, transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
         task = bar.add_task("indexing", total=None)
         async with Scout.open(store=store) as scout:
             report = await scout.index_tools(

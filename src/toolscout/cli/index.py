@@ -56,7 +56,8 @@ async def _index(files: list[Path], strict: bool, store: str | None, *, quiet: b
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     async with Scout.open(store=store) as scout:
-        with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
+        console = Console(stderr=True)
+        with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
             task = bar.add_task("embedding", total=None)
 
             def progress(done: int, total: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from toolscout.discovery.rankers.boosted import rank_boosted
 from toolscout.discovery.rankers.fuzzy import rank_fuzzy
-from toolscout.discovery.rankers.hybrid import THRESHOLD, rank_hybrid
+from toolscout.discovery.rankers.hybrid import rank_hybrid
 from toolscout.discovery.rankers.keyword import rank_keyword
 from toolscout.discovery.rankers.semantic import rank_semantic
 from toolscout.models import Candidates, Facets, Intent, Query, Ranked
@@ -22,7 +22,7 @@ def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candida
         return _finish(query, rank_semantic(candidates, query.filter.tags), 0.0)
     if query.ranker == "boosted":
         return _finish(query, rank_boosted(query.text, candidates), 0.0)
-    return _finish(query, rank_hybrid(query, intents, candidates), THRESHOLD)
+    return _finish(query, rank_hybrid(query, intents, candidates), 0.0)
 
 
 def rank_texts(query: Query, tools: Sequence[Facets]) -> list[Ranked]:

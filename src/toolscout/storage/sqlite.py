@@ -131,6 +131,11 @@ class SqliteStore:
             intents = [Intent(text=intent.text, terms=intent.terms) for intent in intents]
         return await asyncio.to_thread(snapshot.candidates, caller, narrow, intents, limit)
 
+    async def vocabulary(self, caller: Caller) -> Sequence[str]:
+        """Return the words of the names that the caller may see."""
+        snapshot = await self._current()
+        return await asyncio.to_thread(snapshot.vocabulary, caller)
+
     async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
         """Return what the caller may see, in the order of keys."""
         snapshot = await self._current()

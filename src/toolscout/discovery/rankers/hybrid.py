@@ -1,20 +1,76 @@
-"""Interim hybrid."""
+"""`hybrid`: every signal there is, fused and calibrated; a score is about how likely the tool is what was asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from toolscout.models import Candidates, Intent, Query, Ranked
+from toolscout.discovery.fuse import THRESHOLD, Evidence, Fused, fuse
+from toolscout.discovery.rankers.plain import folded, spaced
+from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked
+from toolscout.words import actions, wanted_action
 
-THRESHOLD = 0.1
+FLOOR = 0.02
+"""Where something fits, hits below this are still left out: they are there by accident."""
+
+_LONGEST_NAME = 128
 
 
 def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates) -> list[Ranked]:
-    """Interim."""
-    idf = np.log1p((candidates.visible - candidates.frequency + 0.5) / (candidates.frequency + 0.5))
-    words = (idf[:, None] * candidates.impact).sum(0)
-    words = words / max(float(words.max(initial=0)), 1e-9)
-    score = 0.7 * candidates.cosine[0] + 0.3 * words
-    return [Ranked(facets=f, score=float(v)) for f, v in zip(candidates.facets, score, strict=True)]
+    """Score the candidates; nothing at all when even the best is below the threshold."""
+    fused = fuse(_evidence(query, intents, candidates))
+    best = float(fused.score.max(initial=0.0))
+    least = query.threshold if query.threshold is not None else (FLOOR if best >= THRESHOLD else 2.0)
+    kept = np.flatnonzero(fused.score >= least)
+    return [
+        Ranked(
+            facets=candidates.facets[row],
+            score=float(fused.score[row]),
+            parts=_parts(row, intents, candidates, fused) if query.explain else {},
+        )
+        for row in kept.tolist()
+    ]
+
+
+def _evidence(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Evidence:
+    asked = np.array([[term in intent.terms for term in candidates.terms] for intent in intents], dtype=np.bool_)
+    return Evidence(
+        cosine=candidates.cosine if candidates.with_vectors else None,
+        impact=candidates.impact,
+        frequency=candidates.frequency,
+        visible=candidates.visible,
+        asked=asked.reshape(len(intents), len(candidates.terms)),
+        actions=np.fromiter((actions(item.name) for item in candidates.facets), np.uint8, len(candidates.facets)),
+        wanted=np.array([wanted_action(intent.text) for intent in intents], dtype=np.uint8),
+        exact=_named(query.text.strip(), candidates),
+    )
+
+
+def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
+    """Tell which candidates the request names, by key or by name however it is spelt."""
+    if len(text) > _LONGEST_NAME:
+        return np.zeros(len(candidates.facets), dtype=np.bool_)
+    whole, words = folded(text), spaced(text)
+    named = (whole == folded(item.key) or words == spaced(item.name) for item in candidates.facets)
+    return np.fromiter(named, np.bool_, len(candidates.facets))
+
+
+def _parts(row: int, intents: Sequence[Intent], candidates: Candidates, fused: Fused) -> Mapping[str, Any]:
+    held = {
+        term: [field for bit, field in enumerate(FIELDS) if int(mask) >> bit & 1]
+        for term, mask in zip(candidates.terms, candidates.fields[:, row], strict=True)
+        if mask
+    }
+    return {
+        "cosine": round(float(fused.cosine[row]), 4),
+        "words": round(float(fused.words[row]), 4),
+        "cover": round(float(fused.cover[row]), 4),
+        "action": round(float(fused.action[row]), 4),
+        "strength": round(float(fused.strength[row]), 4),
+        "lead": round(fused.lead, 4),
+        "intent": intents[int(fused.intent[row])].text,
+        "matched_words": held,
+    }

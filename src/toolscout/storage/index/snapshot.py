@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from toolscout.models import Caller, Candidates, Facets, Filter, Intent
 from toolscout.ports import Predicate
 from toolscout.storage.index.vectors import Vectors
 from toolscout.storage.index.words import Postings, Words, best_rows
+from toolscout.words import split_words
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray, RowArray
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 _REMEMBERED_CALLERS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class View:
     """What one caller may see of a generation."""
 
@@ -55,6 +57,7 @@ class Snapshot:
         self.vectors = vectors
         self._predicate = predicate
         self._views: OrderedDict[Caller, View] = OrderedDict()
+        self._vocabularies: WeakKeyDictionary[View, Sequence[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
         self._row_of: dict[tuple[str, str | None, str], int] = {
             (item.tenant, item.owner, item.key): row for row, item in enumerate(facets)
@@ -136,7 +139,16 @@ class Snapshot:
             fields=fields,
             frequency=np.array([frequency[term] for term in names], dtype=np.int64),
             visible=seen.count,
+            with_vectors=all(intent.vector is not None for intent in intents),
         )
+
+    def vocabulary(self, caller: Caller) -> Sequence[str]:
+        """Return the words of the names that the caller may see, sorted."""
+        view = self.view(caller)
+        if view not in self._vocabularies:
+            shown = zip(self.facets, view.allowed.tolist(), strict=True)
+            self._vocabularies[view] = sorted({word for item, here in shown if here for word in split_words(item.name)})
+        return self._vocabularies[view]
 
     def similar(self, caller: Caller, key: str, limit: int) -> list[tuple[Facets, float]]:
         """Return the visible tools nearest to a tool by vector, best first; none when it has no vector."""
@@ -152,7 +164,7 @@ class Snapshot:
 
     def _cosine(self, intents: Sequence[Intent], rows: IntArray) -> FloatArray:
         queries = [intent.vector for intent in intents if intent.vector is not None]
-        if len(queries) < len(intents):
+        if not queries or len(queries) < len(intents):
             return np.zeros((len(intents), len(rows)), dtype=np.float32)
         return self.vectors.cosine(np.stack(queries), rows)
 

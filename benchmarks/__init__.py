@@ -1,0 +1,1 @@
+"""Every figure of the README: one command each, results beside them."""

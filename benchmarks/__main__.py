@@ -1,0 +1,12 @@
+"""`python -m benchmarks`: every benchmark, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+
+from benchmarks.quality import sets
+from benchmarks.speed import catalogue, growth
+
+asyncio.run(sets.measure())
+catalogue.main()
+asyncio.run(growth.measure(growth.SIZES[-1]))

@@ -1,0 +1,1 @@
+"""Speed, growth and memory."""

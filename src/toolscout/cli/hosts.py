@@ -1,0 +1,231 @@
+"""The agent hosts that toolscout knows: where each keeps its servers on this machine, and what stands there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolscout.config.documents import SECTIONS, is_toolscout, load, read_text, workspace_of
+from toolscout.config.jsonc import find_value, plain_json, value_at, without_comments
+from toolscout.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One host: its files (the user's, and the project's, which others share), and how an entry looks there."""
+
+    name: str
+    title: str
+    user: str = ""
+    project: str = ""
+    section: str = "mcpServers"
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that every entry of this host needs besides command and args."""
+    expands: bool = False
+    """Whether it fills in variables of an entry, so that it can hand on what the moved entries need."""
+
+
+HOSTS = (
+    Host(name="claude-desktop", title="Claude Desktop", user="{app}/Claude/claude_desktop_config.json"),
+    Host(
+        name="claude-code",
+        title="Claude Code",
+        user="{claude}/.claude.json",
+        project=".mcp.json",
+        entry={"type": "stdio"},
+        expands=True,
+    ),
+    Host(name="cursor", title="Cursor", user="{home}/.cursor/mcp.json", project=".cursor/mcp.json", expands=True),
+    Host(
+        name="vscode",
+        title="VS Code",
+        user="{app}/Code/User/mcp.json",
+        project=".vscode/mcp.json",
+        section="servers",
+        entry={"type": "stdio"},
+        expands=True,
+    ),
+    Host(
+        name="vscode-insiders",
+        title="VS Code Insiders",
+        user="{app}/Code - Insiders/User/mcp.json",
+        section="servers",
+        entry={"type": "stdio"},
+        expands=True,
+    ),
+    Host(name="windsurf", title="Windsurf", user="{home}/.codeium/windsurf/mcp_config.json", expands=True),
+    Host(
+        name="gemini",
+        title="Gemini CLI",
+        user="{home}/.gemini/settings.json",
+        project=".gemini/settings.json",
+        expands=True,
+    ),
+    Host(
+        name="kiro",
+        title="Kiro",
+        user="{home}/.kiro/settings/mcp.json",
+        project=".kiro/settings/mcp.json",
+        expands=True,
+    ),
+    Host(
+        name="zed",
+        title="Zed",
+        user="{zed}/settings.json",
+        project=".zed/settings.json",
+        section="context_servers",
+        entry={"source": "custom"},
+    ),
+    Host(
+        name="codex",
+        title="Codex",
+        user="{codex}/config.toml",
+        project=".codex/config.toml",
+        section="mcp_servers",
+    ),
+    Host(
+        name="cline",
+        title="Cline",
+        user="{app}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+    ),
+    Host(
+        name="copilot",
+        title="Copilot CLI",
+        user="{copilot}/mcp-config.json",
+        entry={"type": "local", "tools": ["*"]},
+        expands=True,
+    ),
+    Host(name="lmstudio", title="LM Studio", user="{home}/.lmstudio/mcp.json"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One list of servers in one file of a host."""
+
+    host: Host
+    file: Path
+    path: tuple[str, ...]
+    """The keys that lead to the list."""
+    shared: bool = False
+    """Whether the file belongs to a project, and so to others too."""
+    servers: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    inputs: tuple[Any, ...] = field(default=(), repr=False)
+    comments: bool = False
+    """Whether there are comments inside the list, which rewriting it would lose."""
+    problem: str = ""
+
+    @property
+    def writable(self) -> bool:
+        """Whether toolscout can rewrite the file."""
+        return not self.problem and self.file.suffix != ".toml"
+
+    @property
+    def others(self) -> dict[str, Any]:
+        """Return the servers that are not toolscout."""
+        return {title: entry for title, entry in self.servers.items() if not is_toolscout(entry)}
+
+    @property
+    def workspace(self) -> str:
+        """Return the folder that the list is about."""
+        return self.path[1] if len(self.path) > 1 else str(workspace_of(self.file))
+
+    @property
+    def whole_user(self) -> bool:
+        """Whether the list holds wherever its user works."""
+        return not self.shared and len(self.path) == 1
+
+
+def find_places(
+    environ: Mapping[str, str], folder: Path, platform: str = sys.platform, only: Host | None = None
+) -> list[Place]:
+    """Look for the files of all hosts, or of one: the user's, then those of the project in this folder."""
+    return [
+        place
+        for host, file, shared in host_files(environ, folder, platform)
+        if only in (None, host) and file.is_file()
+        for place in read_places(host, file, shared=shared)
+    ]
+
+
+def host_files(
+    environ: Mapping[str, str], folder: Path, platform: str = sys.platform
+) -> Iterator[tuple[Host, Path, bool]]:
+    """Return where each host keeps its servers on this system, and whether that is the project's file."""
+    home = Path(environ.get("USERPROFILE" if platform == "win32" else "HOME") or Path.home())
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    app = {
+        "win32": Path(environ.get("APPDATA") or home / "AppData" / "Roaming"),
+        "darwin": home / "Library" / "Application Support",
+    }.get(platform, config)
+    folders = {
+        "home": home,
+        "app": app,
+        "claude": environ.get("CLAUDE_CONFIG_DIR") or home,
+        "codex": environ.get("CODEX_HOME") or home / ".codex",
+        "copilot": environ.get("COPILOT_HOME") or home / ".copilot",
+        "zed": app / "Zed" if platform == "win32" else config / "zed",
+    }
+    for host in HOSTS:
+        yield host, Path(host.user.format(**folders)), False
+        if host.project and folder != home:
+            yield host, folder / host.project, True
+
+
+def read_places(host: Host, file: Path, *, shared: bool = False) -> Iterator[Place]:
+    """Read the lists of servers in a file; one that cannot be read is a place with a problem."""
+    try:
+        values = load(file)
+    except ConfigError as error:
+        yield Place(host=host, file=file, path=(host.section,), shared=shared, problem=error.message)
+        return
+    inputs = values.get("inputs")
+    projects = values.get("projects") if host.name == "claude-code" and not shared else None
+    paths = [(host.section,)]
+    paths += [("projects", name, host.section) for name in (projects if isinstance(projects, dict) else {})]
+    for path in paths:
+        servers = value_at(values, path)
+        if isinstance(servers, dict) and servers:
+            yield Place(
+                host=host,
+                file=file,
+                path=path,
+                shared=shared,
+                servers=servers,
+                inputs=tuple(inputs) if isinstance(inputs, list) else (),
+                comments=file.suffix != ".toml" and _has_comments(read_text(file), path),
+            )
+
+
+def host_of(file: Path) -> Host:
+    """Describe a file of no known host by the key under which it lists its servers."""
+    values = load(file)
+    section = next((key for key in SECTIONS if isinstance(values.get(key), dict)), None)
+    if section is None:
+        raise ConfigError(f"{file}: lists no servers", hint=f"servers stand under one of {', '.join(SECTIONS)}")
+    return Host(name=file.stem.lstrip("."), title=file.name, section=section)
+
+
+def describe_server(entry: Any) -> dict[str, str]:
+    """Say how a server is reached, without anything that may be a secret: no argument, no path, no query."""
+    from urllib.parse import urlsplit
+
+    entry = entry if isinstance(entry, Mapping) else {}
+    command = entry.get("command")
+    command = command.get("path") if isinstance(command, Mapping) else command
+    if isinstance(command, str):
+        return {"transport": "stdio", "at": command.replace("\\", "/").rsplit("/", 1)[-1].split(" ")[0]}
+    url = next((entry[name] for name in ("httpUrl", "url", "serverUrl") if isinstance(entry.get(name), str)), "")
+    try:
+        at = urlsplit(url).hostname or ""
+    except ValueError:
+        at = ""
+    return {"transport": "sse" if entry.get("type") == "sse" else "http", "at": at}
+
+
+def _has_comments(text: str, path: tuple[str, ...]) -> bool:
+    span = find_value(plain_json(text), path)
+    return span is not None and text[slice(*span)] != without_comments(text)[slice(*span)]

@@ -1,0 +1,159 @@
+"""Files of different hosts, read into one shape: a name and an entry for each server."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path, PurePath
+from typing import Any
+
+from toolscout.config.fields import Fields
+from toolscout.config.jsonc import read_jsonc
+from toolscout.config.registry import is_server_json, read_server_json
+from toolscout.errors import ConfigError
+
+SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
+"""The keys under which hosts list their servers: most of them, VS Code, Zed, Codex."""
+
+_EDITOR_FOLDERS = frozenset({".vscode", ".cursor", ".gemini", ".zed", ".codex", ".claude", ".kiro"})
+_LAUNCHERS = frozenset({"uvx", "uv", "pipx"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One file: its entries as they stand, and what else in it matters to them."""
+
+    file: str
+    entries: Mapping[str, Any]
+    inputs: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """The file's `toolscout` object."""
+    workspace: str = ""
+    host: str = ""
+    """The host that the entries were written for, where that is known."""
+
+
+def read_document(path: str | Path) -> Document:
+    """Read a file of any known format."""
+    file, values = str(path), load(path)
+    own = Fields(values.get("toolscout", {}), f"{file}: toolscout").values
+    imported = own.get("imported")
+    imported = imported if isinstance(imported, Mapping) else {}
+    origin = PurePath(str(imported.get("file") or Path(path).absolute()))
+    return Document(
+        file=file,
+        entries=_entries(values, file),
+        inputs=_inputs(values, file),
+        own=own,
+        workspace=str(imported.get("workspace") or workspace_of(origin)),
+        host=str(imported.get("host") or ("gemini" if origin.parent.name == ".gemini" else "")),
+    )
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """Parse a file as JSON with comments, or as TOML; what is wrong is told with its line."""
+    text = read_text(path)
+    hint = "correct the file"
+    try:
+        if str(path).endswith(".toml"):
+            return tomllib.loads(text)
+        values = read_jsonc(text if text.strip() else "{}")
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})", hint=hint) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}", hint=hint) from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply", hint=hint) from None
+    except ValueError:
+        raise ConfigError(f"{path}: holds a number of thousands of digits", hint=hint) from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: must hold an object", hint="see docs/config.md")
+    return values
+
+
+def read_text(path: str | Path) -> str:
+    """Read a file as UTF-8, with or without a byte order mark; line ends stay as they are."""
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}", hint="save the file as UTF-8") from None
+
+
+def is_toolscout(entry: Any) -> bool:
+    """Say whether an entry starts toolscout itself, directly or through a launcher."""
+    if not isinstance(entry, Mapping):
+        return False
+    command, args = entry.get("command"), entry.get("args") or []
+    if not isinstance(command, str) or not isinstance(args, list):
+        return False
+    words = [str(word) for word in args]
+    name = command.replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe")
+    if name == "toolscout" or ("-m", "toolscout") in pairwise(words):
+        return True
+    return name in _LAUNCHERS and any(word.split("[")[0].split("@")[0].split("=")[0] == "toolscout" for word in words)
+
+
+def workspace_of(file: PurePath) -> PurePath:
+    """Return the folder that a config file is about: its own, or the one around an editor's hidden folder."""
+    folder = file.parent
+    if folder.name == "settings" and folder.parent.name == ".kiro":
+        folder = folder.parent
+    return folder.parent if folder.name in _EDITOR_FOLDERS else folder
+
+
+def _entries(values: Mapping[str, Any], file: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    nested = values.get("mcp")
+    places = [values, nested] if isinstance(nested, Mapping) else [values]
+    listed = [(key, place[key]) for place in places for key in SECTIONS if key in place]
+    for key, servers in listed:
+        for title, entry in Fields(servers, f"{file}: {key}").values.items():
+            found[title] = _from_codex(entry) if key == "mcp_servers" else _from_zed(entry)
+    if not listed and is_server_json(values):
+        title, entry = read_server_json(values, file)
+        return {title: entry}
+    if not listed and "toolscout" not in values:
+        raise ConfigError(
+            f"{file}: lists no servers", hint=f"servers stand under one of {', '.join(SECTIONS)}; see docs/config.md"
+        )
+    return found
+
+
+def _inputs(values: Mapping[str, Any], file: str) -> dict[str, str | None]:
+    declared = values.get("inputs")
+    found: dict[str, str | None] = {}
+    for number, item in enumerate(declared if isinstance(declared, list) else []):
+        fields = Fields(item, f"{file}: inputs[{number}]")
+        name = fields.text("id")
+        default = fields.get("default")
+        if name:
+            found[name] = None if default is None else str(default)
+    return found
+
+
+def _from_zed(entry: Any) -> Any:
+    """Lift the parts of a command that is an object, as older Zed writes it."""
+    if isinstance(entry, Mapping) and isinstance(entry.get("command"), Mapping):
+        command = dict(entry["command"])
+        path = command.pop("path", None)
+        return {**entry, **command, "command": path}
+    return entry
+
+
+def _from_codex(entry: Any) -> Any:
+    """Spell Codex's fields as the other hosts do: what it takes from the environment becomes a reference."""
+    if not isinstance(entry, Mapping):
+        return entry
+    renamed = {"http_headers": "headers", "tool_timeout_sec": "timeout_s"}
+    given = {renamed.get(name, name): value for name, value in entry.items()}
+    headers = dict(given.get("headers") or {})
+    for name, variable in dict(given.pop("env_http_headers", None) or {}).items():
+        headers[name] = f"${{env:{variable}}}"
+    if token := given.pop("bearer_token_env_var", None):
+        headers["Authorization"] = f"Bearer ${{env:{token}}}"
+    return {**given, "headers": headers} if headers else given

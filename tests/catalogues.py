@@ -1,0 +1,83 @@
+"""Publishing straight into a store, as the index walk does, for tests of the port itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from embedders import HashEmbedder, hash_vector
+from toolscout.indexing.prepare import prepare_server
+from toolscout.models import LOCAL, Caller, Candidates, Filter, Intent, Publication
+from toolscout.ports import Store
+from toolscout.providers.rows import group_rows
+from toolscout.settings import Settings
+from toolscout.words import query_terms
+
+OpenStore = Callable[..., Awaitable[Store]]
+"""What the fixture `new_store` of the contract suite gives."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+VERBS = ("create", "read", "update", "delete", "list", "search", "export", "import")
+NOUNS = ("invoice", "ticket", "calendar", "photo", "recipe", "route", "song", "contract", "sensor", "book")
+
+
+def many(count: int, *, server: str = "many", **fields: Any) -> list[dict[str, Any]]:
+    """Write rows whose texts differ in words, not only in a number."""
+    return [
+        {
+            "name": f"{VERBS[number % 8]}_{NOUNS[number // 8 % 10]}_{number:05}",
+            "server": server,
+            "description": f"{VERBS[number % 8]} one {NOUNS[number // 8 % 10]} or {NOUNS[(number + 3) % 10]}",
+            **fields,
+        }
+        for number in range(count)
+    ]
+
+
+async def publish(
+    store: Store,
+    rows: Rows,
+    *,
+    tenant: str = LOCAL,
+    own: Mapping[str, Rows] | None = None,
+    embedder: HashEmbedder | None = None,
+    model_id: str = "",
+) -> int:
+    """Publish rows for everyone of a tenant, and `own` rows for single users, in one generation."""
+    parts = []
+    for owner, given in ((None, rows), *(own or {}).items()):
+        for provider in group_rows(given):
+            stamps = await store.stamps(tenant, provider.server.key) if own is None else {}
+            raw = await provider.list_tools()
+            parts.append(prepare_server(provider.server, raw, stamps, Settings(), owner=owner))
+    entries = tuple(entry for part in parts for entry in part.entries)
+    if embedder:
+        documents = {entry.text_hash: entry.document for entry in entries}
+        missing = sorted(await store.missing_vectors(embedder.model_id, list(documents)))
+        if missing:
+            vectors = await embedder.embed_documents([documents[item] for item in missing])
+            await store.add_vectors(embedder.model_id, missing, vectors)
+    return await store.publish(
+        Publication(
+            tenant=tenant,
+            servers=tuple({part.server.key: part.server for part in parts}.values()),
+            entries=entries,
+            kept=frozenset(key for part in parts for key in part.kept),
+            model_id=embedder.model_id if embedder else model_id,
+        )
+    )
+
+
+async def keys(store: Store, caller: Caller | None = None, **narrow: Any) -> list[str]:
+    """List the keys that a caller may see."""
+    return [item.key for item in await store.facets(caller or Caller(), Filter(**narrow))]
+
+
+async def look_for(
+    store: Store, text: str, limit: int = 10, *, caller: Caller | None = None, model_id: str = "hash-1", **narrow: Any
+) -> Candidates:
+    """Ask a store for candidates by words and, unless the model is unnamed, by vector."""
+    vector = hash_vector(text) if model_id else None
+    intent = Intent(text=text, terms=tuple(query_terms(text)), vector=vector)
+    return await store.candidates(caller or Caller(), Filter(**narrow), [intent], limit, model_id)

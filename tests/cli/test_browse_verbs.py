@@ -1,0 +1,115 @@
+"""`toolscout list`, `categories`, `tags`, `related`, `describe`, `enable`, `disable`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_list_pages_through_everything(toolscout: Run, sample_store: str) -> None:
+    keys: list[str] = []
+    for page in (1, 2, 3):
+        ran = toolscout("list", "--page", str(page), "--store", sample_store, "--json")
+        keys += [tool["key"] for tool in ran.json["tools"]]
+        assert ran.json["pagination"]["total_pages"] == 3
+        assert ran.json["pagination"]["has_next"] is (page < 3)
+    assert len(keys) == 128
+    assert keys == sorted(keys)
+
+
+def test_list_can_be_narrowed_and_sized(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("list", "--category", "databases", "--page-size", "2", "--store", sample_store, "--json")
+    assert len(ran.json["tools"]) == 2
+    assert {tool["category"] for tool in ran.json["tools"]} == {"databases"}
+    one = toolscout("list", "--server", "gmail", "--detail", "minimal", "--store", sample_store, "--json")
+    assert all(set(tool) == {"key", "call_with"} for tool in one.json["tools"])
+    assert len(one.json["tools"]) == 9
+
+
+def test_list_for_people_names_the_page(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("list", "--page", "2", "--store", sample_store)
+    assert ran.code == 0
+    assert "page 2 of 3" in ran.out
+    assert ran.err == ""
+
+
+def test_a_page_past_the_end_is_empty_and_no_failure(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("list", "--page", "9", "--store", sample_store)
+    assert (ran.code, ran.out.strip()) == (0, "Nothing here.")
+
+
+def test_categories_are_counted(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("categories", "--store", sample_store, "--json")
+    assert sum(item["count"] for item in ran.json["categories"]) == 128
+    shown = toolscout("categories", "--store", sample_store)
+    assert all(item["name"] in shown.out for item in ran.json["categories"])
+
+
+def test_tags_are_counted(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("tags", "--store", sample_store, "--json")
+    assert {"name": "outbox", "count": 1} in ran.json["tags"]
+    shown = toolscout("tags", "--store", sample_store)
+    assert "outbox" in shown.out
+
+
+def test_related_names_the_relation(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("related", "github__create_issue", "--limit", "3", "--store", sample_store, "--json")
+    assert [tool["relationship"] for tool in ran.json["tools"]] == ["explicitly_related"] * 3
+    shown = toolscout("related", "github__create_issue", "--store", sample_store)
+    assert "explicitly_related" in shown.out
+    assert "jira__createIssue" in shown.out
+
+
+def test_describe_shows_tools_whole(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("describe", "gmail__send_email", "github__create_issue", "--store", sample_store, "--json")
+    assert [tool["key"] for tool in ran.json["tools"]] == ["gmail__send_email", "github__create_issue"]
+    assert all(tool["input_schema"]["properties"] for tool in ran.json["tools"])
+    shown = toolscout("describe", "gmail__send_email", "--store", sample_store)
+    assert "Send a mail at once." in shown.out
+    assert ran.json["tools"][0]["version"] in shown.out
+    assert "to *" in shown.out
+
+
+def test_describe_with_one_wrong_key_shows_the_others_and_what_was_meant(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("describe", "gmail__send_email", "gmail__delete_emial", "--store", sample_store)
+    assert ran.code == 0
+    assert "Send a mail at once." in ran.out
+    assert "gmail__delete_email" in ran.out
+
+
+@pytest.mark.parametrize("verb", ["describe", "related"])
+def test_a_wrong_key_is_exit_code_one_with_what_was_meant(toolscout: Run, sample_store: str, verb: str) -> None:
+    ran = toolscout(verb, "gmail__send_emial", "--store", sample_store)
+    assert (ran.code, ran.out) == (1, "")
+    assert "error: no tool has the key 'gmail__send_emial'" in ran.err
+    assert "did you mean: gmail__send_email" in ran.err
+    machine = toolscout(verb, "gmail__send_emial", "--store", sample_store, "--json")
+    assert machine.code == 1
+    assert machine.json["error"]["code"] == "tool_not_found"
+    assert "gmail__send_email" in machine.json["error"]["suggestions"]
+
+
+def test_a_disabled_tool_is_gone_until_it_is_enabled(toolscout: Run, tmp_path: Path) -> None:
+    file = tmp_path / "tools.jsonl"
+    file.write_text("\n".join(json.dumps({"name": name}) for name in ("one", "two", "three")))
+    store = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    toolscout("index", "--tools", str(file), "--store", store)
+
+    def keys() -> list[str]:
+        return [tool["key"] for tool in toolscout("list", "--store", store, "--json").json["tools"]]
+
+    ran = toolscout("disable", "local__one", "local__two", "--store", store)
+    assert (ran.code, ran.out) == (0, "disabled local__one\ndisabled local__two\n")
+    assert keys() == ["local__three"]
+    assert toolscout("describe", "local__one", "--store", store).code == 1
+    toolscout("index", "--tools", str(file), "--store", store)
+    assert keys() == ["local__three"]
+    assert toolscout("enable", "local__one", "--store", store).code == 0
+    assert keys() == ["local__one", "local__three"]
+    assert toolscout("disable", "local__none", "--store", store).code == 1

@@ -1,0 +1,80 @@
+"""`--help` teaches: every verb has an example, and every option says what it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+import typer
+
+import toolscout as package
+from toolscout.cli.app import app
+
+Run = Callable[..., Any]
+
+GROUP = typer.main.get_command(app)
+VERBS: dict[str, Any] = GROUP.commands  # type: ignore[attr-defined]
+
+
+def test_the_verbs_are_those_of_the_design() -> None:
+    wanted = {"index", "search", "list", "categories", "tags", "related", "describe", "enable", "disable"}
+    assert wanted | {"eval", "bench", "doctor"} <= set(VERBS)
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_the_help_of_a_verb_shows_an_example_that_the_verb_can_read(toolscout: Run, verb: str) -> None:
+    ran = toolscout(verb, "--help")
+    assert ran.code == 0
+    assert "Example" in ran.out
+    examples = re.findall(rf"`(toolscout {verb}[^`]*)`", VERBS[verb].help)
+    assert examples
+    for example in examples:
+        arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', example)][2:]
+        VERBS[verb].make_context(verb, arguments)
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_every_option_says_what_it_does(verb: str) -> None:
+    for parameter in VERBS[verb].params:
+        assert getattr(parameter, "help", None), f"{verb} {parameter.name}"
+
+
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"enable", "disable", "serve"}))
+def test_every_reading_verb_can_print_json(verb: str) -> None:
+    options = {name for parameter in VERBS[verb].params for name in parameter.opts}
+    assert "--json" in options
+
+
+def test_the_command_alone_teaches_and_exits_with_two(toolscout: Run) -> None:
+    ran = toolscout()
+    assert ran.code == 2
+    assert all(verb in ran.out + ran.err for verb in VERBS)
+
+
+def test_the_help_of_the_command_names_the_exit_codes(toolscout: Run) -> None:
+    ran = toolscout("--help")
+    assert ran.code == 0
+    assert "Exit codes" in ran.out
+    assert "toolscout index --sample" in ran.out
+
+
+def test_the_version_is_the_packages(toolscout: Run) -> None:
+    ran = toolscout("--version")
+    assert (ran.code, ran.out) == (0, f"toolscout {package.__version__}\n")
+
+
+def test_short_and_long_help_are_the_same(toolscout: Run) -> None:
+    assert toolscout("search", "-h").out == toolscout("search", "--help").out
+
+
+def test_an_unknown_verb_is_answered_with_the_nearest(toolscout: Run) -> None:
+    ran = toolscout("serch")
+    assert ran.code == 2
+    assert "search" in ran.err
+
+
+def test_the_verbs_are_commands_of_click() -> None:
+    assert all(isinstance(verb, click.Command) for verb in VERBS.values())

@@ -1,0 +1,149 @@
+"""`toolscout eval`, `bench` and `doctor`: figures that mean what they say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolscout.cli.metrics import Labelled, Outcome, ndcg, recall, reciprocal_rank, summarize
+
+Run = Callable[..., Any]
+FIGURES = ["ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "p50_ms", "p95_ms", "tools", "queries"]
+
+TOOLS = [
+    {"id": "t1", "server": "mail", "name": "send_letter", "description": "Send a letter."},
+    {"id": "t2", "server": "mail", "name": "read_letter", "description": "Read a letter."},
+    {"server": "maps", "name": "plan_route", "description": "Plan a route."},
+]
+QUERIES = [
+    {"id": 1, "query": "send a letter", "gold": ["t1"]},
+    {"id": 2, "query": "plan a route", "gold": ["maps__plan_route"]},
+    {"id": 3, "query": "xyzzy qqq", "gold": ["t2"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("found", "gold", "expected"),
+    [
+        ("abc", "a", (1.0, 1.0, 1.0)),
+        ("abc", "b", (0.6309297535714575, 1.0, 0.5)),
+        ("abc", "x", (0.0, 0.0, 0.0)),
+        ("abc", "ab", (1.0, 1.0, 1.0)),
+        ("axb", "ab", (0.9197207891481876, 1.0, 1.0)),
+        ("", "a", (0.0, 0.0, 0.0)),
+        ("abc", "abcdef", (0.6453, 0.5, 1.0)),
+    ],
+)
+def test_the_figures_are_the_usual_ones(found: str, gold: str, expected: tuple[float, float, float]) -> None:
+    right = frozenset(gold)
+    figures = (ndcg(list(found), right, 10), recall(list(found), right, 10), reciprocal_rank(list(found), right))
+    assert figures == pytest.approx(expected, abs=1e-3)
+
+
+def test_only_the_first_k_count() -> None:
+    assert ndcg(list("abc"), frozenset("c"), 2) == 0
+    assert recall(list("abc"), frozenset("c"), 2) == 0
+
+
+def test_figures_are_means_over_the_queries() -> None:
+    right = Labelled(id="1", query="q", gold=frozenset("a"))
+    outcomes = [
+        Outcome(labelled=right, found=("a",), took_ms=1.0),
+        Outcome(labelled=right, found=("b",), took_ms=3.0),
+    ]
+    figures = summarize(outcomes, tools=7)
+    assert list(figures) == FIGURES
+    assert (figures["ndcg@10"], figures["recall@1"], figures["mrr"], figures["p50_ms"]) == (0.5, 0.5, 0.5, 2.0)
+    assert (figures["tools"], figures["queries"]) == (7, 2)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """Give a labelled set."""
+    tools, queries = tmp_path / "tools.jsonl", tmp_path / "queries.jsonl"
+    tools.write_text("\n".join(json.dumps(row) for row in TOOLS))
+    queries.write_text("\n".join(json.dumps(row) for row in QUERIES) + "\n\n")
+    return str(tools), str(queries)
+
+
+def test_eval_prints_the_documented_figures(toolscout: Run, files: tuple[str, str]) -> None:
+    ran = toolscout("eval", *files, "--ranker", "keyword", "--json")
+    assert ran.code == 0
+    assert list(ran.json) == FIGURES
+    assert ran.json["recall@1"] == ran.json["ndcg@10"] == pytest.approx(2 / 3, abs=1e-4)
+    assert (ran.json["tools"], ran.json["queries"]) == (3, 3)
+    assert ran.err == ""
+
+
+def test_eval_applies_no_threshold_and_says_so(toolscout: Run, files: tuple[str, str]) -> None:
+    ran = toolscout("eval", *files, "--json")
+    assert ran.json["recall@10"] == 1.0
+    shown = toolscout("eval", *files)
+    assert "No threshold was applied" in shown.out
+    assert "ndcg@10" in shown.out
+
+
+def test_eval_looks_as_deep_as_it_is_told(toolscout: Run, files: tuple[str, str]) -> None:
+    ran = toolscout("eval", *files, "-k", "3", "--ranker", "fuzzy", "--json")
+    assert {"ndcg@3", "recall@1", "recall@3", "recall@5"} <= set(ran.json)
+
+
+def test_bench_measures_each_size(toolscout: Run) -> None:
+    ran = toolscout("bench", "--size", "130", "--json")
+    assert ran.code == 0
+    assert ran.json["index_tools_per_s"] > 0
+    assert [row["tools"] for row in ran.json["search"]] == [130]
+    assert 0 < ran.json["search"][0]["p50_ms"] <= ran.json["search"][0]["p95_ms"]
+
+
+def test_doctor_finds_nothing_wrong_with_a_good_installation(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("doctor", "--store", sample_store, "--json")
+    assert ran.code == 0
+    findings = {item["what"]: item for item in ran.json}
+    assert {"python", "settings", "model", "store", "catalogue"} <= set(findings)
+    assert all(item["ok"] for item in ran.json)
+    assert "128 tools" in findings["catalogue"]["detail"]
+    shown = toolscout("doctor", "--store", sample_store)
+    assert "128 tools" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("TOOLSCOUT_PAGE_SIZE", "many", "settings"),
+        ("TOOLSCOUT_EMBEDDER", "builtin:/nowhere", "model"),
+        ("TOOLSCOUT_EMBEDDER", "magic", "model"),
+        ("TOOLSCOUT_STORE", "sqlite:////proc/nothing/catalogue.db", "store"),
+        ("TOOLSCOUT_STORE", "redis://here", "store"),
+    ],
+)
+def test_doctor_names_what_is_wrong_with_its_fix_and_exits_with_one(
+    toolscout: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str, what: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    ran = toolscout("doctor", "--json")
+    assert ran.code == 1
+    (bad,) = (item for item in ran.json if not item["ok"])
+    assert bad["what"] == what
+    assert bad["fix"]
+    shown = toolscout("doctor")
+    assert shown.code == 1
+    assert f"bad {what}: " in shown.out
+    assert "fix: " in shown.out
+
+
+def test_doctor_sees_tools_without_vectors(
+    toolscout: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: tuple[str, str]
+) -> None:
+    store = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    toolscout("index", "--sample", "--store", store)
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    toolscout("index", "--tools", files[0], "--store", store)
+    ran = toolscout("doctor", "--store", store, "--json")
+    assert ran.code == 1
+    (bad,) = (item for item in ran.json if not item["ok"])
+    assert (bad["what"], "3 tools" in bad["detail"]) == ("vectors", True)

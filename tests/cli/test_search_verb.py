@@ -1,0 +1,108 @@
+"""`toolscout search`: for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_unquoted_words_join_into_one_query(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("search", "send", "an", "email", "--store", sample_store, "--json")
+    quoted = toolscout("search", "send an email", "--store", sample_store, "--json")
+    assert ran.code == quoted.code == 0
+    assert ran.err == ""
+    assert ran.json["tools"] == quoted.json["tools"]
+    assert ran.json["tools"][0]["key"] == "gmail__send_email"
+    assert ran.json["metadata"]["ranker"] == "hybrid"
+
+
+def test_people_see_a_table_and_what_it_saved(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("search", "refund a payment", "-k", "2", "--store", sample_store)
+    assert ran.code == 0
+    assert "stripe__create_refund" in ran.out
+    assert "Give money back for a payment" in ran.out
+    assert "tokens instead of" in ran.out
+    assert "128 tools" in ran.out
+    assert "Traceback" not in ran.err
+
+
+def test_several_queries_are_several_results(toolscout: Run, sample_store: str) -> None:
+    arguments = ("search", "find a flight", "--also", "cancel a meeting", "--also", "rain", "--threshold", "0")
+    ran = toolscout(*arguments, "--store", sample_store, "--json")
+    assert [len(result["tools"]) for result in ran.json["results"]] == [10, 10, 10]
+    shown = toolscout(*arguments, "--store", sample_store)
+    assert all(query in shown.out for query in ("find a flight", "cancel a meeting", "rain"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "check"),
+    [
+        (("--server", "gmail"), lambda tool: tool["server"] == "gmail"),
+        (("--server", "gmail", "--server", "slack"), lambda tool: tool["server"] in ("gmail", "slack")),
+        (("--category", "communication"), lambda tool: tool["category"] == "communication"),
+        (("--tag", "email"), lambda tool: "email" in tool["tags"] and tool["matched_tags"] == ["email"]),
+        (("--tag", "email", "--tag", "outbox", "--match", "all"), lambda tool: tool["name"] == "send_email"),
+        (("--detail", "minimal"), lambda tool: set(tool) == {"key", "call_with", "score"}),
+        (("--detail", "full"), lambda tool: "input_schema" in tool),
+        (("--explain", "--ranker", "keyword"), lambda tool: tool["explain"]["matched_words"]),
+        (("--ranker", "keyword", "--threshold", "60"), lambda tool: tool["score"] >= 60),
+        (("--ranker", "fuzzy", "--limit", "3"), lambda tool: 0 < tool["score"] <= 1),
+    ],
+)
+def test_each_option_does_what_it_says(
+    toolscout: Run, sample_store: str, arguments: tuple[str, ...], check: Callable[[dict[str, Any]], bool]
+) -> None:
+    ran = toolscout("search", "send an email", *arguments, "--store", sample_store, "--json")
+    assert ran.code == 0
+    assert ran.json["tools"]
+    assert all(check(tool) for tool in ran.json["tools"])
+
+
+def test_a_budget_of_tokens_holds(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("search", "mail", "--detail", "full", "--max-tokens", "300", "--store", sample_store, "--json")
+    assert 0 < ran.json["metadata"]["tokens"] <= 300
+
+
+def test_explain_and_full_detail_are_shown_to_people(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout(
+        "search",
+        "send_email",
+        "--ranker",
+        "keyword",
+        "--explain",
+        "--detail",
+        "full",
+        "-k",
+        "1",
+        "--store",
+        sample_store,
+    )
+    assert '"phrase": 150' in ran.out
+    assert "parameter" in ran.out
+    assert "subject" in ran.out
+
+
+def test_nothing_found_is_exit_code_one_with_suggestions(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("search", "zqxj vvkk wlrm", "--ranker", "keyword", "--store", sample_store)
+    assert ran.code == 1
+    assert "No tool fits" in ran.out
+    assert "communication" in ran.out
+    machine = toolscout("search", "zqxj vvkk wlrm", "--ranker", "keyword", "--store", sample_store, "--json")
+    assert machine.code == 1
+    assert machine.json["tools"] == []
+    assert machine.json["suggestions"]
+
+
+def test_an_empty_catalogue_says_how_to_fill_it(toolscout: Run) -> None:
+    ran = toolscout("search", "mail", "--store", "memory:")
+    assert ran.code == 1
+    assert "toolscout index --sample" in ran.out
+
+
+def test_another_user_sees_what_everyone_sees(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("search", "send an email", "--as", "ann", "--store", sample_store, "--json")
+    assert ran.json["tools"][0]["key"] == "gmail__send_email"

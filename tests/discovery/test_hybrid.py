@@ -1,0 +1,151 @@
+"""`hybrid`, by its behaviour: names first, typos, meaning, other scripts, several needs, and an honest nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolscout import Answer, Scout
+
+
+def _keys(answer: Answer) -> list[str]:
+    return [match.tool.key for match in answer]
+
+
+async def test_a_key_as_the_query_finds_that_tool_first(sample_scout: Scout, sample_rows: list[dict[str, Any]]) -> None:
+    keys = [f"{row['server']}__{row['name']}" for row in sample_rows]
+    answers = [await sample_scout.search_tools(key, top_k=1) for key in keys]
+    assert [_keys(answer)[:1] for answer in answers] == [[key] for key in keys]
+
+
+async def test_a_name_as_the_query_finds_that_tool_first(
+    sample_scout: Scout, sample_rows: list[dict[str, Any]]
+) -> None:
+    missed = []
+    for row in sample_rows:
+        answer = await sample_scout.search_tools(row["name"], top_k=1)
+        if not answer or answer[0].tool.name.casefold() != row["name"].casefold():
+            missed.append((row["name"], _keys(answer)))
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("email the team", "gmail__send_email"),
+        ("refund a customer", "stripe__create_refund"),
+        ("will it rain tomorrow", "weather__get-forecast"),
+        ("what is in my inbox", "gmail__search_emails"),
+        ("cancel a meeting", "google-calendar__delete-event"),
+        ("translate a sentence into French", "translate__translateText"),
+        ("restart the pods", "kubernetes__rollout_restart"),
+        ("upload a file to a bucket", "aws-s3__PutObject"),
+        ("plan a route from Berlin to Munich by car", "maps__maps_directions"),
+        ("take a screenshot", "browser__browser_take_screenshot"),
+        ("which tables are in the database", "postgres__list_tables"),
+    ],
+)
+async def test_a_need_in_plain_words_finds_its_tool_among_the_best(sample_scout: Scout, query: str, key: str) -> None:
+    assert key in _keys(await sample_scout.search_tools(query, top_k=3))
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("brwoser_take_screenshot", "browser__browser_take_screenshot"),
+        ("trasnlate text", "translate__translateText"),
+        ("creat_refund", "stripe__create_refund"),
+        ("list_pul_requests", "github__list_pull_requests"),
+        ("geocde", "maps__maps_geocode"),
+    ],
+)
+async def test_a_typo_in_a_name_is_forgiven(sample_scout: Scout, query: str, key: str) -> None:
+    assert key in _keys(await sample_scout.search_tools(query, top_k=5))
+
+
+CHINESE = [
+    {"server": "amap", "name": "maps_weather", "description": "根据城市名称查询指定城市的天气预报"},
+    {"server": "amap", "name": "maps_bicycling", "description": "骑行路径规划，用于规划骑行通勤方案"},
+    {"server": "mail", "name": "send", "description": "发送电子邮件给收件人"},
+    {"server": "jp", "name": "calendar", "description": "カレンダーに予定を追加する"},
+    {"server": "ko", "name": "memo", "description": "메모를 작성하고 저장합니다"},
+    {"server": "ru", "name": "perevod", "description": "Перевести деньги на другой счёт"},
+    {"server": "en", "name": "stock_quote", "description": "Get the price of a share"},
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("查询天气", "amap__maps_weather"),
+        ("骑行路线规划", "amap__maps_bicycling"),
+        ("发送邮件", "mail__send"),
+        ("予定を追加", "jp__calendar"),
+        ("메모 저장", "ko__memo"),
+        ("перевести деньги", "ru__perevod"),
+    ],
+)
+async def test_queries_in_other_scripts_find_descriptions_in_them(
+    open_scout: Callable[..., Scout], query: str, key: str
+) -> None:
+    async with open_scout(CHINESE) as scout:
+        assert _keys(await scout.search_tools(query))[0] == key
+
+
+@pytest.mark.parametrize(
+    ("query", "needs"),
+    [
+        (
+            "Find the cheapest restaurant near the office, then put a lunch meeting in the calendar "
+            "and post a message about it in the slack channel.",
+            {"maps", "google-calendar", "slack"},
+        ),
+        (
+            "Give the customer her money back for the last payment. After that, create a ticket in jira "
+            "and send her an email that says so.",
+            {"stripe", "jira", "gmail"},
+        ),
+    ],
+)
+async def test_a_request_with_several_needs_covers_them(sample_scout: Scout, query: str, needs: set[str]) -> None:
+    answer = await sample_scout.search_tools(query)
+    assert needs <= {match.tool.server for match in answer}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "zqxj vvkk wlrm",
+        "qwertzuiop asdfghjkl",
+        "bake a sourdough loaf",
+        "who won the world cup in 1974",
+        "💥💥💥",
+        "...",
+    ],
+)
+async def test_nothing_fits_is_an_empty_answer_with_suggestions(sample_scout: Scout, query: str) -> None:
+    answer = await sample_scout.search_tools(query)
+    assert _keys(answer) == []
+    assert any("communication" in line for line in answer.suggestions)
+    assert answer.metadata.matched == 0
+
+
+async def test_a_threshold_of_nothing_shows_the_nearest_however_far(sample_scout: Scout) -> None:
+    answer = await sample_scout.search_tools("bake a sourdough loaf", threshold=0)
+    assert len(answer) == 10
+
+
+async def test_scores_lie_between_nothing_and_one_and_differ(sample_scout: Scout) -> None:
+    answer = await sample_scout.search_tools("list the open pull requests", threshold=0, top_k=50)
+    scores = [match.score or 0.0 for match in answer]
+    assert all(0 <= score <= 1 for score in scores)
+    assert len({round(score, 6) for score in scores}) > 40
+
+
+@pytest.mark.parametrize("query", ["\ud800", "send \udfff mail", "\x00", "a\x00b", "‮mail", "mail " * 700])
+async def test_a_strange_query_is_a_query(sample_scout: Scout, query: str) -> None:
+    for ranker in ("hybrid", "semantic", "keyword", "fuzzy", "boosted"):
+        answer = await sample_scout.search_tools(query, ranker=ranker)
+        assert answer.metadata.ranker == ranker

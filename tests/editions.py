@@ -1,0 +1,77 @@
+"""Editions of one catalogue, each told apart from all others, and the process that publishes them for a test.
+
+    python tests/editions.py once PATH NUMBER MODEL    publish one edition and end
+    python tests/editions.py loop                      for each line `FIRST KILL_AT PATH` of stdin, fork a writer
+
+A writer publishes edition after edition from FIRST, saying each number once it is published. It is killed by the
+test, or kills itself with SIGKILL at the KILL_AT-th statement that it sends to SQLite. Forking saves the start of
+Python for each of many kills; the forking process does nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import sys
+
+from embedders import HashEmbedder
+from toolscout.scout import Scout
+from toolscout.settings import Settings
+
+
+def edition(number: int) -> list[dict[str, str]]:
+    """Write an edition: names and number of tools change from one to the next, and every description does."""
+    names = [f"tool_{place}" for place in range(20 + number % 3 * 5)] + [f"only_in_{number}"]
+    return [
+        {"name": name, "server": f"server-{place % 2}", "description": f"Edition {number} of {name}."}
+        for place, name in enumerate(names)
+    ]
+
+
+def open_editions(path: str, model_id: str = "hash-1") -> Scout:
+    """Open the scout that both sides of a test use."""
+    return Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder(model_id), settings=Settings())
+
+
+def _say(text: str) -> None:
+    os.write(1, f"{text}\n".encode())
+
+
+async def _once(path: str, number: int, model_id: str) -> None:
+    async with open_editions(path, model_id) as scout:
+        await scout.index_tools(edition(number))
+
+
+async def _publish_on_and_on(path: str, first: int, kill_at: int) -> None:
+    async with open_editions(path) as scout:
+        if kill_at:
+            statements = itertools.count(1)
+
+            def count(_: str) -> None:
+                if next(statements) == kill_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            scout._store._connection.set_trace_callback(count)
+        for number in itertools.count(first):
+            await scout.index_tools(edition(number))
+            _say(f"published {number}")
+
+
+def _loop() -> None:
+    for line in sys.stdin:
+        first, kill_at, path = line.strip().split(" ", 2)
+        child = os.fork()
+        if child == 0:
+            asyncio.run(_publish_on_and_on(path, int(first), int(kill_at)))
+        _say(f"writer {child}")
+        _, status = os.waitpid(child, 0)
+        _say(f"ended {os.waitstatus_to_exitcode(status)}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "once":
+        asyncio.run(_once(sys.argv[2], int(sys.argv[3]), sys.argv[4]))
+    else:
+        _loop()

@@ -1,0 +1,103 @@
+"""A model is a folder: another one takes its place, and one with something missing is a clear error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolscout import DimensionError, EmbedderError, SettingError, Settings
+from toolscout.embedding import open_embedder
+from toolscout.embedding.builtin import BuiltinEmbedder
+from toolscout.embedding.manifest import BUILTIN
+from toolscout.models import Document
+
+DOCUMENT = Document(name="send mail", server="post", description="Send a letter", parameters="to, body")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a copy of the built-in model's folder."""
+    made = tmp_path / "model"
+    made.mkdir()
+    (made / "model.onnx").symlink_to(BUILTIN / "model.onnx")
+    for name in ("tokenizer.json", "manifest.json"):
+        shutil.copy(BUILTIN / name, made / name)
+    return made
+
+
+def amend(folder: Path, **fields: Any) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **fields}), "utf-8")
+
+
+async def test_another_folder_is_another_model(folder: Path, embedder: Any) -> None:
+    amend(folder, id="my-model-2", query_template="tool for: {text}", document_template={"description": "{}"})
+    swapped = open_embedder(Settings(embedder=f"builtin:{folder}"))
+    assert isinstance(swapped, BuiltinEmbedder)
+    assert (swapped.model_id, swapped.dimension) == ("my-model-2", 384)
+    expected = await embedder.embed_queries(["tool for: braces {stay} as they are", "Send a letter"])
+    assert np.array_equal(await swapped.embed_queries(["braces {stay} as they are"]), expected[:1])
+    assert np.array_equal(await swapped.embed_documents([DOCUMENT]), expected[1:])
+    await swapped.close()
+
+
+async def test_the_template_writes_the_parts_that_are_there() -> None:
+    assert DOCUMENT.text() == "send mail (post): Send a letter Parameters: to, body"
+    bare = Document(name="send", server="", description="", parameters="")
+    assert bare.text() == "send"
+    assert DOCUMENT.text({"server": "{} | ", "name": "{}"}) == "post | send mail"
+
+
+async def test_a_manifest_that_tells_another_dimension_is_a_loud_error(folder: Path) -> None:
+    amend(folder, dimension=256)
+    model = BuiltinEmbedder(folder=folder)
+    with pytest.raises(DimensionError, match="384 numbers, its manifest says 256"):
+        await model.embed_queries(["x"])
+    await model.close()
+
+
+def test_a_folder_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(EmbedderError, match="no usable model manifest") as caught:
+        open_embedder(Settings(embedder=f"builtin:{tmp_path / 'nowhere'}"))
+    assert "model.onnx" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", '{"id": "x", "dimension": "many"}'])
+def test_a_manifest_that_cannot_be_read_is_a_clear_error(folder: Path, text: str) -> None:
+    (folder / "manifest.json").write_text(text, "utf-8")
+    with pytest.raises(EmbedderError, match="no usable model manifest"):
+        BuiltinEmbedder(folder=folder)
+
+
+@pytest.mark.parametrize("part", ["model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("damage", ["missing", "damaged"])
+async def test_a_missing_or_damaged_part_is_an_embedder_error(folder: Path, part: str, damage: str) -> None:
+    spoil(folder / part, damage)
+    model = BuiltinEmbedder(folder=folder)
+    with pytest.raises(EmbedderError, match="cannot be loaded"):
+        await model.embed_queries(["x"])
+    with pytest.raises(EmbedderError, match="cannot be loaded"):
+        await model.embed_documents([DOCUMENT])
+    await model.close()
+
+
+def spoil(path: Path, damage: str) -> None:
+    path.unlink()
+    if damage == "damaged":
+        path.write_bytes(b"\x00\x01 this is no model")
+
+
+@pytest.mark.parametrize("name", ["", "openai", "openai:", "sentence-transformers:", "magic"])
+def test_a_setting_that_names_no_embedder_is_an_error_that_names_them(name: str) -> None:
+    with pytest.raises(SettingError, match="names no embedder") as caught:
+        open_embedder(Settings(embedder=name))
+    assert "builtin:FOLDER" in caught.value.hint
+
+
+def test_none_means_no_embedder() -> None:
+    assert open_embedder(Settings(embedder="none")) is None

@@ -1,0 +1,117 @@
+"""Past `exact_rows` a graph answers: nearly the same tools, filters still inside, and never fewer than asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from typing import Any
+
+import numpy as np
+import pytest
+
+from catalogues import OpenStore, look_for, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout.ports import Store
+from toolscout.storage.index.vectors import Vectors
+
+pytestmark = promise("store:contract")
+
+ROWS, LENGTH, LIMIT, LEAST_OVERLAP = 3_000, 48, 50, 0.95
+"""The overlap that is promised between the best 50 of the graph and the best 50 of all."""
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Any:
+    return _unit(np.random.default_rng(7), ROWS)
+
+
+@pytest.fixture(scope="module")
+def graph(matrix: Any) -> Vectors:
+    vectors = Vectors(matrix, exact_rows=100)
+    vectors.wait()
+    assert not vectors.exact
+    return vectors
+
+
+def _unit(random: np.random.Generator, count: int) -> Any:
+    made = random.standard_normal((count, LENGTH), dtype=np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def _overlaps(graph: Vectors, matrix: Any, allowed: Any) -> list[float]:
+    exact = Vectors(matrix, exact_rows=ROWS)
+    count = int(allowed.sum())
+    found = []
+    for query in _unit(np.random.default_rng(8), 25):
+        best = graph.best_rows(query, allowed, count, LIMIT)
+        assert len(best) == len(set(best.tolist())) == LIMIT
+        assert allowed[best].all()
+        found.append(len(np.intersect1d(best, exact.best_rows(query, allowed, count, LIMIT))) / LIMIT)
+    return found
+
+
+def test_the_graph_finds_nearly_what_exact_search_finds(graph: Vectors, matrix: Any) -> None:
+    assert np.mean(_overlaps(graph, matrix, np.ones(ROWS, dtype=np.bool_))) >= LEAST_OVERLAP
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2, 0.1, 0.05])
+def test_a_filtered_graph_gives_allowed_rows_only_and_the_full_number(
+    graph: Vectors, matrix: Any, share: float
+) -> None:
+    allowed = np.random.default_rng(9).random(ROWS) < share
+    assert int(allowed.sum()) > 100
+    assert np.mean(_overlaps(graph, matrix, allowed)) >= 0.85
+
+
+def test_few_enough_allowed_rows_are_searched_exactly(graph: Vectors, matrix: Any) -> None:
+    allowed = np.zeros(ROWS, dtype=np.bool_)
+    allowed[::40] = True
+    assert min(_overlaps(graph, matrix, allowed)) == 1.0
+
+
+def test_without_faiss_every_search_is_exact(matrix: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **options: Any) -> Any:
+        if name == "faiss":
+            raise ImportError(name)
+        return real(name, *rest, **options)
+
+    monkeypatch.setattr("toolscout.storage.index.vectors.import_module", without)
+    vectors = Vectors(matrix, exact_rows=100)
+    vectors.wait()
+    assert vectors.exact
+    assert min(_overlaps(vectors, matrix, np.ones(ROWS, dtype=np.bool_))) == 1.0
+
+
+async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_store: OpenStore) -> None:
+    exact, approximate = await new_store(), await new_store(exact_rows=200)
+    random = np.random.default_rng(3)
+    rows = [
+        {
+            "name": f"tool_{number:04}",
+            "server": "graph",
+            "description": " ".join(f"word{word}" for word in random.integers(0, 400, 8)),
+            "tags": ["even" if number % 2 == 0 else "odd"],
+        }
+        for number in range(1_200)
+    ]
+    for store in (exact, approximate):
+        await publish(store, rows, embedder=HashEmbedder())
+    await asyncio.to_thread(_vectors(approximate).wait)
+    assert _vectors(exact).exact
+    assert not _vectors(approximate).exact
+    for narrow in ({}, {"tags": ("odd",)}):
+        overlaps = []
+        for number in range(10):
+            query = f"word{number} word{number + 20} word{number + 40}"
+            best = {item.key for item in (await look_for(exact, query, 50, **narrow)).facets}
+            found = {item.key for item in (await look_for(approximate, query, 50, **narrow)).facets}
+            overlaps.append(len(best & found) / len(best))
+        assert np.mean(overlaps) >= LEAST_OVERLAP
+
+
+def _vectors(store: Store) -> Vectors:
+    vectors: Vectors = store._snapshot.vectors
+    return vectors

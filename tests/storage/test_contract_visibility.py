@@ -1,0 +1,156 @@
+"""Every store: one predicate decides what a caller sees, in every count and every answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from catalogues import OpenStore, keys, look_for, many, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout.errors import ToolNotFoundError
+from toolscout.models import Caller, Facets, Filter
+from toolscout.policy.rules import may_see
+from toolscout.ports import Store
+
+pytestmark = promise("store:contract")
+
+ANN, BOB = Caller(user="ann"), Caller(user="bob")
+SHARED = {"name": "paint", "server": "studio", "description": "Paint a wall", "category": "home"}
+ANNS = {"name": "paint", "server": "studio", "description": "Paint a portrait", "category": "arts"}
+SECRET = {"name": "forge", "server": "studio", "description": "Forge a signature", "category": "crime"}
+
+
+@pytest.fixture
+async def studio(store: Store) -> Store:
+    await publish(store, [SHARED], own={"ann": [ANNS, SECRET]}, embedder=HashEmbedder())
+    return store
+
+
+@promise("tenant:isolation")
+async def test_tenants_with_the_same_names_see_their_own_tools_only(store: Store) -> None:
+    for tenant in ("red", "blue", "red"):
+        rows = [{**SHARED, "description": f"The {tenant} wall"}, {"name": f"only_{tenant}", "server": "studio"}]
+        await publish(store, rows, tenant=tenant, embedder=HashEmbedder())
+    for tenant, other in (("red", "blue"), ("blue", "red")):
+        caller = Caller(tenant=tenant)
+        assert await keys(store, caller) == [f"studio__only_{tenant}", "studio__paint"]
+        found = await store.tools(caller, ["studio__paint", f"studio__only_{other}"])
+        assert {key: tool.description for key, tool in found.items()} == {"studio__paint": f"The {tenant} wall"}
+        assert {item.tenant for item in (await look_for(store, "wall", caller=caller)).facets} == {tenant}
+        assert {item.tenant for item, _ in await store.similar(caller, "studio__paint", 9)} == {tenant}
+    assert await keys(store) == []
+
+
+@promise("tenant:isolation")
+async def test_removing_and_switching_reach_one_tenant_only(store: Store) -> None:
+    for tenant in ("red", "blue"):
+        await publish(store, [SHARED], tenant=tenant)
+    await store.set_enabled("red", "studio__paint", False)
+    assert (await keys(store, Caller(tenant="red")), await keys(store, Caller(tenant="blue"))) == (
+        [],
+        ["studio__paint"],
+    )
+    assert await store.remove_server("red", "studio") == 1
+    assert await keys(store, Caller(tenant="blue")) == ["studio__paint"]
+
+
+async def test_a_users_own_tool_hides_everyones_under_the_same_key(studio: Store) -> None:
+    assert await keys(studio, ANN) == ["studio__forge", "studio__paint"]
+    assert (await studio.tools(ANN, ["studio__paint"]))["studio__paint"].description == "Paint a portrait"
+    found = await look_for(studio, "paint a wall", caller=ANN)
+    assert [item.description for item in found.facets if item.name == "paint"] == ["Paint a portrait"]
+
+
+async def test_everyone_else_sees_the_shared_tool_and_nothing_of_the_user(studio: Store) -> None:
+    for caller in (BOB, Caller()):
+        assert await keys(studio, caller) == ["studio__paint"]
+        assert (await studio.tools(caller, ["studio__paint"]))["studio__paint"].description == "Paint a wall"
+        assert await studio.tools(caller, ["studio__forge"]) == {}
+        assert await studio.similar(caller, "studio__forge", 5) == []
+
+
+async def test_the_overview_counts_only_what_the_caller_may_see(studio: Store) -> None:
+    ann, bob = await studio.overview(ANN), await studio.overview(BOB)
+    assert (ann.total, ann.categories) == (2, ("arts", "crime"))
+    assert (bob.total, bob.categories) == (1, ("home",))
+    assert ann.tokens > bob.tokens > 0
+
+
+async def test_frequencies_count_only_tools_that_the_caller_may_see(studio: Store) -> None:
+    ann = await look_for(studio, "forge signature", caller=ANN)
+    bob = await look_for(studio, "forge signature", caller=BOB)
+    assert (ann.frequency.tolist(), ann.visible) == ([1, 1], 2)
+    assert (bob.frequency.tolist(), bob.visible) == ([0, 0], 1)
+
+
+async def test_hidden_tools_change_nothing_of_what_a_caller_gets(new_store: OpenStore) -> None:
+    alone, crowded = await new_store(), await new_store()
+    for store in (alone, crowded):
+        await publish(store, many(120), embedder=HashEmbedder())
+    await publish(crowded, many(333, server="crowd"), tenant="other", embedder=HashEmbedder())
+    for query in ("create invoice", "a song or a book", "delete"):
+        expected, found = await look_for(alone, query), await look_for(crowded, query)
+        assert found.facets == expected.facets
+        for column in ("cosine", "impact", "fields", "frequency"):
+            assert np.array_equal(getattr(found, column), getattr(expected, column)), column
+    assert await crowded.similar(Caller(), "many__create_invoice_00000", 9) == await alone.similar(
+        Caller(), "many__create_invoice_00000", 9
+    )
+
+
+async def test_a_tool_that_is_switched_off_is_gone_until_it_is_switched_on(store: Store) -> None:
+    await publish(store, many(3), embedder=HashEmbedder())
+    key = "many__create_invoice_00000"
+    await store.set_enabled("local", key, False)
+    assert key not in await keys(store)
+    assert await store.tools(Caller(), [key]) == {}
+    assert (await store.overview(Caller())).total == 2
+    assert key not in [item.key for item in (await look_for(store, "create invoice")).facets]
+    await store.set_enabled("local", key, True)
+    assert key in await keys(store)
+
+
+async def test_a_switch_survives_new_definitions_and_even_removal(store: Store) -> None:
+    await publish(store, [SHARED])
+    await store.set_enabled("local", "studio__paint", False)
+    await publish(store, [{**SHARED, "description": "Paint a fence"}])
+    assert await keys(store) == []
+    await store.remove_server("local", "studio")
+    await publish(store, [SHARED])
+    assert await keys(store) == []
+
+
+async def test_a_switch_turned_on_by_hand_wins_over_the_definition(store: Store) -> None:
+    await publish(store, [{**SHARED, "enabled": False}])
+    assert await keys(store) == []
+    await store.set_enabled("local", "studio__paint", True)
+    assert await keys(store) == ["studio__paint"]
+
+
+async def test_what_is_not_there_cannot_be_switched(store: Store) -> None:
+    await publish(store, [SHARED], tenant="red")
+    with pytest.raises(ToolNotFoundError):
+        await store.set_enabled("local", "studio__paint", False)
+
+
+@promise("access:fails-closed")
+async def test_a_rule_that_fails_shows_nothing(new_store: OpenStore) -> None:
+    def broken(caller: Caller, tool: Facets) -> bool:
+        if tool.name == "forge":
+            raise ZeroDivisionError("a rule with a mistake in it")
+        return may_see(caller, tool)
+
+    store = await new_store(predicate=broken)
+    await publish(store, [SHARED, SECRET], embedder=HashEmbedder())
+    for reading in (
+        store.facets(Caller(), Filter()),
+        store.tools(Caller(), ["studio__forge"]),
+        store.similar(Caller(), "studio__forge", 5),
+        look_for(store, "forge a signature"),
+    ):
+        try:
+            seen = str(await reading)
+        except ZeroDivisionError:
+            continue
+        assert "Forge" not in seen

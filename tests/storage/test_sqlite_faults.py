@@ -1,0 +1,195 @@
+"""What can happen to a file: it is full, locked, damaged or none. A typed error says so, and nothing is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from catalogues import keys, look_for, many, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout import SettingError, StoreError
+from toolscout.models import Caller
+from toolscout.policy.rules import may_see
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+from toolscout.storage.sqlite import SqliteStore
+
+OLD, NEW = many(50), many(1_500, tags=["new"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "catalogue.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[SqliteStore]:
+    made = open_store(Settings(store=f"sqlite:///{path}", store_timeout_s=0.01), may_see)
+    assert isinstance(made, SqliteStore)
+    await made.open()
+    await publish(made, OLD, embedder=HashEmbedder())
+    yield made
+    await made.close()
+
+
+@contextmanager
+def full_disk(store: SqliteStore) -> Iterator[None]:
+    """Let SQLite find no room for more than a few pages, as it does on a full disk."""
+    db = store._db
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    db.execute(f"PRAGMA max_page_count = {pages + 3}")
+    yield
+    db.execute("PRAGMA max_page_count = 4294967294")
+
+
+def read(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+async def still_serves_the_old(store: SqliteStore) -> None:
+    assert await keys(store) == sorted(f"many__{row['name']}" for row in OLD)
+    found = await look_for(store, "create invoice")
+    assert found.cosine.max() > 0.5
+
+
+@promise("store:full")
+async def test_a_full_disk_is_a_typed_error_and_the_old_generation_is_served(store: SqliteStore) -> None:
+    before = (await store.overview(Caller())).generation
+    with full_disk(store):
+        for _ in range(2):
+            with pytest.raises(StoreError, match="full") as caught:
+                await publish(store, NEW)
+            assert "free some disk space" in caught.value.hint
+            await still_serves_the_old(store)
+    assert (await store.overview(Caller())).generation == before
+
+
+@promise("store:full")
+async def test_a_full_disk_while_vectors_are_kept_is_the_same(store: SqliteStore) -> None:
+    with full_disk(store), pytest.raises(StoreError, match="full"):
+        await publish(store, NEW, embedder=HashEmbedder())
+    await still_serves_the_old(store)
+
+
+@promise("store:full")
+async def test_a_disk_with_room_again_needs_no_restart(store: SqliteStore) -> None:
+    with full_disk(store), pytest.raises(StoreError):
+        await publish(store, NEW)
+    await publish(store, NEW, embedder=HashEmbedder())
+    assert len(await keys(store)) == len(NEW)
+
+
+_LIMITED = """
+import asyncio, resource, sys
+from catalogues import keys, many, publish
+from toolscout import StoreError
+from toolscout.policy.rules import may_see
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+
+async def main():
+    store = open_store(Settings(store=f"sqlite:///{sys.argv[1]}"), may_see)
+    await store.open()
+    await publish(store, many(50))
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, unlimited[1]))
+    try:
+        await publish(store, many(3_000))
+    except StoreError as error:
+        print(error.message)
+    print(len(await keys(store)))
+    resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    await publish(store, many(60))
+    print(len(await keys(store)))
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+@promise("store:full")
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are a thing of Unix")
+def test_a_write_that_the_system_refuses_is_named_and_undone(path: Path) -> None:
+    """The system itself stops the write here: SQLite has rolled back before toolscout gets to."""
+    tests = str(Path(__file__).parents[1])
+    ran = subprocess.run(
+        [sys.executable, "-c", _LIMITED, str(path)], capture_output=True, text=True, timeout=60, cwd=tests, check=False
+    )
+    assert ran.stdout.splitlines() == [f"{path}: disk I/O error", "50", "60"], ran.stderr
+
+
+@promise("store:contract")
+async def test_a_file_locked_by_another_writer_says_what_to_do(store: SqliteStore, path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="locked") as caught:
+            await publish(store, NEW)
+        assert "TOOLSCOUT_STORE_TIMEOUT_S" in caught.value.hint
+        await still_serves_the_old(store)
+        other.execute("ROLLBACK")
+    await publish(store, many(60))
+    assert len(await keys(store)) == 60
+
+
+@promise("store:contract")
+@pytest.mark.parametrize("content", [b"this is a letter, not a catalogue. " * 200, bytes(range(256)) * 64])
+async def test_a_file_that_is_no_database_is_named_and_not_touched(path: Path, content: bytes) -> None:
+    write(path, content)
+    store = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    with pytest.raises(StoreError, match="not a database") as caught:
+        await store.open()
+    await store.close()
+    assert str(path) in caught.value.message
+    assert "move it away" in caught.value.hint
+    assert read(path) == content
+
+
+@promise("store:contract")
+async def test_a_damaged_file_is_a_clear_error_not_a_wrong_answer(path: Path) -> None:
+    first = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    await first.open()
+    await publish(first, many(300), embedder=HashEmbedder())
+    await first.close()
+    whole = read(path)
+    write(path, whole[:8_192] + b"\xa5" * (len(whole) - 8_192))
+    again = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    with pytest.raises(StoreError) as caught:
+        await again.open()
+    await again.close()
+    assert "damaged" in caught.value.hint
+
+
+@promise("store:contract")
+async def test_a_folder_in_the_place_of_the_file_is_a_clear_error(tmp_path: Path) -> None:
+    store = open_store(Settings(store=f"sqlite:///{tmp_path}"), may_see)
+    with pytest.raises(StoreError, match="unable to open"):
+        await store.open()
+    await store.close()
+
+
+@promise("store:contract")
+async def test_a_store_that_is_not_open_says_so() -> None:
+    store = open_store(Settings(store="memory:"), may_see)
+    with pytest.raises(StoreError, match="not open"):
+        await store.overview(Caller())
+    with pytest.raises(StoreError, match="not open"):
+        await store.servers("local")
+    await store.close()
+
+
+@promise("store:contract")
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "postgres", "memory", "mysql://x/y"])
+def test_an_address_that_names_no_store_is_a_setting_error(url: str) -> None:
+    with pytest.raises(SettingError, match="names no store"):
+        open_store(Settings(store=url), may_see)

@@ -1,0 +1,138 @@
+"""Kill -9 at any moment of indexing: what a reader then finds is wholly one edition, and the file is sound."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from editions import edition, open_editions
+from promises import promise
+
+KILLS = int(os.environ.get("TOOLSCOUT_TEST_KILLS", "30"))
+"""How often the writer is killed; `TOOLSCOUT_TEST_KILLS=100` does it as often as is promised."""
+
+PATIENCE_S = 60.0
+STATEMENTS = 220
+"""About what two publications send to SQLite: a writer that counts kills itself anywhere within them."""
+
+
+class Writers:
+    """The process that forks writers, and what it says."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).parents[1] / "editions.py"
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), "loop"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+        self._left = b""
+
+    def start(self, path: Path, first: int, kill_at: int = 0) -> int:
+        """Fork a writer and return its process id."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{first} {kill_at} {path}\n".encode())
+        self._process.stdin.flush()
+        return next(number for word, number in self.said() if word == "writer")
+
+    def said(self, patience_s: float = PATIENCE_S) -> Iterator[tuple[str, int]]:
+        """Give what is said, line by line, until patience is at its end."""
+        assert self._process.stdout
+        until = time.monotonic() + patience_s
+        while True:
+            while b"\n" in self._left:
+                line, _, self._left = self._left.partition(b"\n")
+                word, number = line.split()
+                yield word.decode(), int(number)
+            if not select.select([self._process.stdout], [], [], max(until - time.monotonic(), 0))[0]:
+                return
+            more = os.read(self._process.stdout.fileno(), 65_536)
+            assert more, "the forking process has ended"
+            self._left += more
+
+    def kill(self, writer: int, after_s: float) -> list[int]:
+        """Kill the writer after a while; return the editions that it said it had published."""
+        early = [number for _, number in self.said(after_s)]
+        os.kill(writer, signal.SIGKILL)
+        return [*early, *self.last_words()]
+
+    def last_words(self) -> list[int]:
+        """Wait until the writer is dead, killed; return the editions that it said it had published."""
+        published = []
+        for word, number in self.said():
+            if word == "ended":
+                assert number == -signal.SIGKILL
+                return published
+            published.append(number)
+        raise TimeoutError("the writer lives on")
+
+    def close(self) -> None:
+        """End the forking process."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        self._process.wait(PATIENCE_S)
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def writers() -> Iterator[Writers]:
+    made = Writers()
+    yield made
+    made.close()
+
+
+async def visible_edition(path: Path) -> int:
+    """Check that the file is sound and holds one whole edition; return its number, or -1 for an empty catalogue."""
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()
+    async with open_editions(str(path)) as scout:
+        listed = await scout.list_tools(page_size=100, detail="full")
+        if not listed:
+            return -1
+        numbers = {int(match.tool.description.split()[1]) for match in listed}
+        assert len(numbers) == 1, f"editions {sorted(numbers)} are mixed"
+        number = numbers.pop()
+        assert {match.tool.name for match in listed} == {row["name"] for row in edition(number)}
+        assert await scout._store.unembedded("hash-1") == []
+        found = await scout.search_tools(f"only in {number}", ranker="semantic", top_k=1)
+        assert found[0].tool.name == f"only_in_{number}"
+        assert found.metadata.degraded is None
+        return number
+
+
+@promise("store:kill9")
+async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(tmp_path: Path, writers: Writers) -> None:
+    path, dice = tmp_path / "catalogue.db", random.Random(20)
+    visible = await visible_edition(path)
+    for turn in range(KILLS):
+        if turn % 2:
+            writers.start(path, visible + 1, kill_at=dice.randint(1, STATEMENTS))
+            published = writers.last_words()
+        else:
+            published = writers.kill(writers.start(path, visible + 1), after_s=dice.uniform(0, 0.15))
+        before, visible = visible, await visible_edition(path)
+        assert visible >= max(published, default=before), "an edition that was published is lost"
+    assert visible > 0
+
+
+@promise("store:kill9", "store:upgrade")
+async def test_a_writer_killed_while_it_makes_the_file_leaves_one_that_opens(tmp_path: Path, writers: Writers) -> None:
+    dice = random.Random(21)
+    for turn in range(10):
+        path = tmp_path / f"catalogue-{turn}.db"
+        published = writers.kill(writers.start(path, 0), after_s=dice.uniform(0, 0.03))
+        assert await visible_edition(path) >= max(published, default=-1)

@@ -1,0 +1,127 @@
+"""Two processes on one file: a reader goes on with the old generation, then has the new one, without a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from pathlib import Path
+
+from catalogues import many, publish
+from editions import edition, open_editions
+from embedders import HashEmbedder
+from promises import promise
+from toolscout import Scout
+from toolscout.models import Caller, Overview
+from toolscout.policy.rules import may_see
+from toolscout.ports import Store
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+
+pytestmark = promise("store:contract")
+
+SCRIPT = str(Path(__file__).parents[1] / "editions.py")
+PATIENCE_S = 60
+
+
+async def publish_elsewhere(path: Path, number: int) -> None:
+    """Publish an edition from another process and wait until it has ended."""
+    process = await asyncio.create_subprocess_exec(sys.executable, SCRIPT, "once", str(path), str(number), "hash-1")
+    assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
+
+
+async def caught_up(scout: Scout, number: int) -> None:
+    """Read until the edition is there; every read until then sees one whole edition."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            listed = await scout.list_tools(page_size=100)
+            seen = {int(match.tool.description.split()[1]) for match in listed}
+            assert len(seen) == 1
+            if seen == {number}:
+                return
+            await asyncio.sleep(0)
+
+
+async def overview_when(store: Store, *, stale: bool) -> Overview:
+    """Read until what is served is stale, or is not any more."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            overview = await store.overview(Caller())
+            if overview.stale is stale:
+                return overview
+            await asyncio.sleep(0)
+
+
+async def test_a_reader_sees_the_old_then_the_new_without_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    await publish_elsewhere(path, 1)
+    async with open_editions(str(path)) as reader:
+        await caught_up(reader, 1)
+        await publish_elsewhere(path, 2)
+        await caught_up(reader, 2)
+        assert {match.tool.name for match in await reader.list_tools(page_size=100)} == {
+            row["name"] for row in edition(2)
+        }
+        found = await reader.search_tools("only in 2", ranker="semantic", top_k=1)
+        assert found[0].tool.name == "only_in_2"
+
+
+async def test_two_writers_take_turns_and_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    url = f"sqlite:///{path}"
+    async with (
+        Scout.open(store=url, embedder=HashEmbedder()) as one,
+        Scout.open(store=url, embedder=HashEmbedder()) as two,
+    ):
+        await asyncio.gather(
+            *(
+                scout.index_tools(many(10, server=f"{name}{turn}"))
+                for turn in range(5)
+                for name, scout in (("a", one), ("b", two))
+            )
+        )
+    async with Scout.open(store=url, embedder=HashEmbedder()) as reader:
+        listed = await reader.list_tools()
+        assert listed.pagination is not None
+        assert listed.pagination.total_tools == 100
+
+
+async def test_a_reader_opens_and_reads_while_another_process_is_writing(tmp_path: Path) -> None:
+    """Nothing to migrate means nothing to write, so nobody has to be waited for."""
+    path = tmp_path / "catalogue.db"
+    await publish_elsewhere(path, 1)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("DELETE FROM tools")
+    try:
+        settings = Settings(store_timeout_s=0)
+        async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder(), settings=settings) as reader:
+            assert len(await reader.list_tools(page_size=100)) == len(edition(1))
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+
+
+async def test_what_cannot_be_reloaded_is_served_as_it_was_and_marked_stale(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    store = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    await store.open()
+    try:
+        await publish(store, many(3), embedder=HashEmbedder())
+        with sqlite3.connect(path) as other:
+            other.execute("ALTER TABLE catalogue RENAME TO elsewhere")
+        assert (await overview_when(store, stale=True)).total == 3
+        with sqlite3.connect(path) as other:
+            other.execute("DELETE FROM tools WHERE key LIKE '%00001'")
+            other.execute("ALTER TABLE elsewhere RENAME TO catalogue")
+        assert (await overview_when(store, stale=False)).total == 2
+    finally:
+        other.close()
+        await store.close()
+
+
+async def test_several_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    await asyncio.gather(*(publish_elsewhere(path, 7) for _ in range(3)))
+    async with open_editions(str(path)) as reader:
+        await caught_up(reader, 7)

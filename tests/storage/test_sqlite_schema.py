@@ -1,0 +1,106 @@
+"""A file of an earlier version migrates when it is opened; one of a newer version is refused and left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from catalogues import keys, many, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout import SchemaVersionError, Scout, StoreError
+from toolscout.models import Caller
+from toolscout.policy.rules import may_see
+from toolscout.settings import Settings
+from toolscout.storage import open_store, schema
+
+pytestmark = promise("store:upgrade")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "catalogue.db"
+
+
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as db:
+        return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+async def test_a_file_without_a_version_gets_every_migration(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA application_id = 7")
+        db.execute("CREATE TABLE something_of_before (note TEXT)")
+        db.execute("INSERT INTO something_of_before VALUES ('stays')")
+        db.commit()
+    assert version_of(path) == 0
+    async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
+        assert (await scout.index_tools(many(4))).new == 4
+    assert version_of(path) == len(schema.MIGRATIONS)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT note FROM something_of_before").fetchall() == [("stays",)]
+
+
+async def test_a_file_of_the_last_version_gets_only_what_is_new(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
+        await scout.index_tools(many(4))
+    added = "CREATE TABLE notes (tenant TEXT, key TEXT, note TEXT); INSERT INTO notes SELECT tenant, key, '' FROM tools"
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, added))
+    async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
+        assert len(await scout.list_tools()) == 4
+        assert (await scout.search_tools("create invoice", ranker="semantic")).metadata.degraded is None
+    assert version_of(path) == len(schema.MIGRATIONS)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM notes").fetchone() == (4,)
+
+
+async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
+        await scout.index_tools(many(4))
+    known = schema.MIGRATIONS
+    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE half (x); CREATE TABLE tools (x)"))
+    with pytest.raises(StoreError, match="already exists"):
+        async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()):
+            pass
+    monkeypatch.setattr(schema, "MIGRATIONS", known)
+    assert version_of(path) == len(known)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
+    async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
+        assert len(await scout.list_tools()) == 4
+
+
+async def test_a_newer_file_is_refused_with_what_to_do_and_not_touched(path: Path) -> None:
+    newer = len(schema.MIGRATIONS) + 1
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {newer}")
+        db.execute("CREATE TABLE tools (of_the_future TEXT)")
+        db.commit()
+    store = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    with pytest.raises(SchemaVersionError, match=f"has schema {newer}") as caught:
+        await store.open()
+    await store.close()
+    assert "upgrade toolscout" in caught.value.hint
+    assert caught.value.code == "store_newer"
+    assert version_of(path) == newer
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("tools",)]
+
+
+async def test_opening_again_keeps_everything(path: Path) -> None:
+    settings = Settings(store=f"sqlite:///{path}")
+    first = open_store(settings, may_see)
+    await first.open()
+    generation = await publish(first, many(20), embedder=HashEmbedder())
+    await first.set_enabled("local", "many__create_invoice_00000", False)
+    await first.close()
+    again = open_store(settings, may_see)
+    await again.open()
+    overview = await again.overview(Caller())
+    assert (overview.generation, overview.model_id, overview.total) == (generation + 1, "hash-1", 19)
+    assert "many__create_invoice_00000" not in await keys(again)
+    assert await again.unembedded("hash-1") == []
+    await again.close()
