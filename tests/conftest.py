@@ -160,13 +160,10 @@ def toolscout(
     """Give the `toolscout` command, run in this process: arguments in, exit code and output out."""
     from toolscout.cli.app import main
 
-    # Every run would load the same weights again: the ones that are loaded already are as real.
-    load = builtin._load
-    monkeypatch.setattr(
-        builtin,
-        "_load",
-        lambda manifest: embedder.inner._load() if manifest == embedder.inner.manifest else load(manifest),
-    )
+    # Every run would load the same weights again: those that are loaded already are as real.
+    own, load = embedder.inner, builtin._load
+    loaded = own._load()
+    monkeypatch.setattr(builtin, "_load", lambda manifest: loaded if manifest == own.manifest else load(manifest))
 
     def ran(*arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["toolscout", *arguments])

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolscout.models import Caller, Candidates, Document, Facets, Filter, Intent, Overview, Publication, Server, Tool
+from toolscout.models import (
+    Caller,
+    Candidates,
+    Document,
+    Facets,
+    Filter,
+    Intent,
+    Overview,
+    Publication,
+    Server,
+    ServerStatus,
+    Tool,
+)
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -15,6 +27,23 @@ Predicate = Callable[[Caller, Facets], bool]
 
 Progress = Callable[[int, int], None]
 """Told, during long work, how many of how many are done."""
+
+
+class Upstream(Protocol):
+    """The agent behind a call: what a server may tell it or ask of it while the call runs."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """Return what the agent's client says it can do, as it said it."""
+        ...
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Pass a server's progress on."""
+        ...
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Pass a server's question on (elicitation, sampling, roots); raise CallError when the agent cannot answer."""
+        ...
 
 
 class ToolProvider(Protocol):
@@ -27,6 +56,33 @@ class ToolProvider(Protocol):
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
         """Return the raw definitions, as the provider has them: nothing about them is trusted."""
+        ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: Caller,
+        upstream: Upstream | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Mapping[str, Any]:
+        """Call a tool once and return its raw result; `extra` are further parameters of the request."""
+        ...
+
+
+class LiveServer(ToolProvider, Protocol):
+    """A server that is reached over MCP."""
+
+    @property
+    def status(self) -> ServerStatus:
+        """Say how the server is."""
+        ...
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, caller: Caller, upstream: Upstream | None = None
+    ) -> Mapping[str, Any]:
+        """Send any other request (resources, prompts, completion) once and return its raw result."""
         ...
 
 

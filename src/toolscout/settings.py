@@ -95,6 +95,51 @@ class Settings:
     exact_rows: int = 50_000
     """Up to this many vectors are searched exactly; beyond, by an HNSW graph where `toolscout[large]` is installed."""
 
+    call_timeout_s: float = 30.0
+    """How long a call may take in all, unless the server's config says otherwise."""
+
+    connect_timeout_s: float = 20.0
+    """How long a server may take to start and answer its first request."""
+
+    breaker_failures: int = 5
+    """After this many failures of a server in a row, its calls fail at once for a while."""
+
+    breaker_pause_s: float = 30.0
+    """How long they fail at once before one call is let through to see."""
+
+    backoff_first_s: float = 0.5
+    """The first pause before a server that went down is started again; it doubles, with jitter."""
+
+    backoff_most_s: float = 60.0
+    """The longest such pause."""
+
+    reindex_interval_s: float = 1.0
+    """A server that says its tools changed is indexed again at most this often."""
+
+    unavailable_s: float = 86_400.0
+    """How long the tools of a server that is down stay in the catalogue."""
+
+    max_line_bytes: int = 16_777_216
+    """The longest message that a server may send; a longer one fails that call alone."""
+
+    max_result_bytes: int = 200_000
+    """The largest result that is passed on whole; a larger one is cut, with a link to the rest."""
+
+    results_ttl_s: float = 600.0
+    """How long the rest of a cut result can be read."""
+
+    results_bytes: int = 67_108_864
+    """How many bytes of cut results are kept in all; the oldest go first."""
+
+    stderr_bytes: int = 65_536
+    """How much of a server's standard error is kept."""
+
+    max_body_bytes: int = 4_194_304
+    """The largest HTTP request body that is read."""
+
+    list_ttl_ms: int = 300_000
+    """How long a client may keep the list of the gateway's own tools."""
+
     store_timeout_s: float = 10.0
     """How long a writer waits for another process that is writing to the same file."""
 

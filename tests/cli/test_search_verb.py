@@ -68,19 +68,8 @@ def test_a_budget_of_tokens_holds(toolscout: Run, sample_store: str) -> None:
 
 
 def test_explain_and_full_detail_are_shown_to_people(toolscout: Run, sample_store: str) -> None:
-    ran = toolscout(
-        "search",
-        "send_email",
-        "--ranker",
-        "keyword",
-        "--explain",
-        "--detail",
-        "full",
-        "-k",
-        "1",
-        "--store",
-        sample_store,
-    )
+    wanted = ("--ranker", "keyword", "--explain", "--detail", "full", "-k", "1")
+    ran = toolscout("search", "send_email", *wanted, "--store", sample_store)
     assert '"phrase": 150' in ran.out
     assert "parameter" in ran.out
     assert "subject" in ran.out

@@ -42,7 +42,7 @@ async def test_a_search_has_the_documented_fields(sample_scout: Scout, detail: A
 
 async def test_examples_relationship_explain_and_suggestions_come_only_where_they_belong(sample_scout: Scout) -> None:
     full = format_answer(await sample_scout.get_tool_details(["gmail__send_email", "maps__maps_geocode"]))
-    assert [set(tool) - BRIEF - {"input_schema"} for tool in full["tools"]][0] <= {"examples"}
+    assert all(set(tool) - BRIEF - {"input_schema"} <= {"examples"} for tool in full["tools"])
     assert all("score" not in tool for tool in full["tools"])
     related = format_answer(await sample_scout.get_related_tools("gmail__send_email"))
     assert all(set(tool) == BRIEF | {"relationship"} for tool in related["tools"])

@@ -12,13 +12,16 @@ from toolscout.discovery.rankers.semantic import rank_semantic
 from toolscout.models import Candidates, Facets
 
 ROWS: list[dict[str, Any]] = [
-    {"server": "exa", "name": "research_paper_search", "description": "Search academic research papers.", "tags": ["search", "research"]},
-    {"server": "exa", "name": "web_search_exa", "description": "Search the web.", "tags": ["search", "web"]},
-    {"server": "context7", "name": "get-library-docs", "description": "Fetch documentation of a library.", "tags": ["documentation"]},
-    {"server": "desktop-commander", "name": "file_write", "description": "Save text to a file.", "tags": ["storage"]},
-    {"server": "basic-memory", "name": "store_memory", "description": "Store data in memory.", "tags": ["storage", "memory"]},
-    {"server": "quality", "name": "lint", "description": "Analyze the quality of code.", "tags": ["testing"]},
-]  # fmt: skip
+    {"server": server, "name": name, "description": description, "tags": tags.split()}
+    for server, name, description, tags in (
+        ("exa", "research_paper_search", "Search academic research papers.", "search research"),
+        ("exa", "web_search_exa", "Search the web.", "search web"),
+        ("context7", "get-library-docs", "Fetch documentation of a library.", "documentation"),
+        ("desktop-commander", "file_write", "Save text to a file.", "storage"),
+        ("basic-memory", "store_memory", "Store data in memory.", "storage memory"),
+        ("quality", "lint", "Analyze the quality of code.", "testing"),
+    )
+]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from toolscout.indexing.normalize import canonical_json, normalize_tool
 
 SERVER = Server(key="server", title="server")
 
-leaves = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
-)
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+leaves = st.none() | st.booleans() | numbers | st.text(max_size=8)
 values = st.recursive(
     leaves,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
@@ -135,10 +134,8 @@ def test_half_surrogates_count_though_they_cannot_be_shown() -> None:
 
 
 def test_one_text_in_two_unicode_forms_is_one_definition() -> None:
-    composed, decomposed = "caf\u00e9", "cafe\u0301"
-    assert _fingerprint({"name": "a", "description": composed}) == _fingerprint(
-        {"name": "a", "description": decomposed}
-    )
+    composed, decomposed = ({"name": "a", "description": text} for text in ("caf\u00e9", "cafe\u0301"))
+    assert _fingerprint(composed) == _fingerprint(decomposed)
 
 
 def test_the_version_is_the_beginning_of_the_fingerprint() -> None:

@@ -35,12 +35,8 @@ def test_a_definition_keeps_what_its_author_wrote() -> None:
     )
     assert (tool.key, tool.id, tool.server, tool.server_title) == ("server__send", "tool-1", "server", "The Server")
     assert list(tool.input_schema["properties"]) == ["b", "a"]
-    assert (tool.category, tool.tags, tool.keywords, tool.related) == (
-        "mail",
-        ("post",),
-        ("letter",),
-        ("server__read",),
-    )
+    assert (tool.category, tool.tags, tool.keywords) == ("mail", ("post",), ("letter",))
+    assert tool.related == ("server__read",)
     assert tool.examples == ({"b": "x"}, "send b")
     assert tool.read_only
 

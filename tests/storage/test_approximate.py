@@ -64,6 +64,17 @@ def test_a_filtered_graph_gives_allowed_rows_only_and_the_full_number(
     assert np.mean(_overlaps(graph, matrix, allowed)) >= 0.85
 
 
+def test_a_graph_that_loses_its_way_between_few_rows_is_not_the_last_word(graph: Vectors) -> None:
+    """Just more than `exact_rows` are allowed, most of them asked for: the graph alone comes back with fewer."""
+    allowed = np.zeros(ROWS, dtype=np.bool_)
+    allowed[np.random.default_rng(10).permutation(ROWS)[:101]] = True
+    fewer = 0
+    for query in _unit(np.random.default_rng(11), 25):
+        fewer += len(graph._approximate(query, allowed, 101, 100)) < 100
+        assert len(graph.best_rows(query, allowed, 101, 100)) == 100
+    assert fewer
+
+
 def test_few_enough_allowed_rows_are_searched_exactly(graph: Vectors, matrix: Any) -> None:
     allowed = np.zeros(ROWS, dtype=np.bool_)
     allowed[::40] = True

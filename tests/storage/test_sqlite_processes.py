@@ -66,6 +66,19 @@ async def test_a_reader_sees_the_old_then_the_new_without_a_restart(tmp_path: Pa
         assert found[0].tool.name == "only_in_2"
 
 
+async def test_a_reader_that_has_caught_up_reads_the_file_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    await publish_elsewhere(path, 1)
+    async with open_editions(str(path)) as reader:
+        await publish_elsewhere(path, 2)
+        await caught_up(reader, 2)
+        await reader._store._reload
+        last = reader._store._reload
+        for _ in range(5):
+            await reader.list_tools()
+        assert reader._store._reload is last
+
+
 async def test_two_writers_take_turns_and_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     url = f"sqlite:///{path}"

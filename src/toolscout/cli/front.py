@@ -59,7 +59,6 @@ def put_in_front(places: Sequence[Place], launch: Sequence[str], folder: Path) -
     untouched = all(len(place.others) == len(place.servers) for place in places)
     if untouched or not backup.exists():
         write_file(backup, before, file.stat().st_mode)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for place, moved, record in plans:
         write_file(moved, _moved_document(place, record, after), _PRIVATE)
     if file.read_bytes() != before:
@@ -153,13 +152,18 @@ def _fronted(place: Place, moved: Path, launch: Sequence[str]) -> dict[str, Any]
     ours = {title: dict(entry) for title, entry in place.servers.items() if is_toolscout(entry)}
     if not ours:
         entry = {**place.host.entry, "command": launch[0], "args": [*launch[1:], "serve", "--config", str(moved)]}
-        return {"toolscout": {**entry, "env": env} if env else entry}
+        return {_title(place): {**entry, "env": env} if env else entry}
     entry = next((entry for entry in ours.values() if str(moved) in entry.get("args", [])), next(iter(ours.values())))
     if str(moved) not in entry.get("args", []):
         entry["args"] = [*entry.get("args", []), "--config", str(moved)]
     if env:
         entry["env"] = {**env, **(entry.get("env") or {})}
     return ours
+
+
+def _title(place: Place) -> str:
+    """Name toolscout's entry; a project's has its own name, since hosts let it hide the user's of the same name."""
+    return "toolscout" if place.whole_user else server_slug(f"toolscout-{Path(place.workspace).name}")[:32]
 
 
 def _needed(place: Place) -> Iterator[tuple[str, str]]:

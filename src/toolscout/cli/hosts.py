@@ -184,7 +184,7 @@ def read_places(host: Host, file: Path, *, shared: bool = False) -> Iterator[Pla
         return
     inputs = values.get("inputs")
     projects = values.get("projects") if host.name == "claude-code" and not shared else None
-    paths = [(host.section,)]
+    paths: list[tuple[str, ...]] = [(host.section,)]
     paths += [("projects", name, host.section) for name in (projects if isinstance(projects, dict) else {})]
     for path in paths:
         servers = value_at(values, path)
@@ -200,13 +200,18 @@ def read_places(host: Host, file: Path, *, shared: bool = False) -> Iterator[Pla
             )
 
 
-def host_of(file: Path) -> Host:
-    """Describe a file of no known host by the key under which it lists its servers."""
+def host_of(file: Path, environ: Mapping[str, str]) -> tuple[Host, bool]:
+    """Return whose file this is, and whether it is a project's; of no known host, the key of its list decides."""
+    for host, known, _ in host_files(environ, file.parent):
+        if file == known:
+            return host, False
+        if host.project and file.as_posix().endswith(f"/{host.project}"):
+            return host, True
     values = load(file)
     section = next((key for key in SECTIONS if isinstance(values.get(key), dict)), None)
     if section is None:
         raise ConfigError(f"{file}: lists no servers", hint=f"servers stand under one of {', '.join(SECTIONS)}")
-    return Host(name=file.stem.lstrip("."), title=file.name, section=section)
+    return Host(name=file.stem.lstrip("."), title=file.name, section=section), False
 
 
 def describe_server(entry: Any) -> dict[str, str]:
@@ -217,7 +222,8 @@ def describe_server(entry: Any) -> dict[str, str]:
     command = entry.get("command")
     command = command.get("path") if isinstance(command, Mapping) else command
     if isinstance(command, str):
-        return {"transport": "stdio", "at": command.replace("\\", "/").rsplit("/", 1)[-1].split(" ")[0]}
+        program = command if Path(command).is_file() else command.split(" ")[0]
+        return {"transport": "stdio", "at": program.replace("\\", "/").rsplit("/", 1)[-1]}
     url = next((entry[name] for name in ("httpUrl", "url", "serverUrl") if isinstance(entry.get(name), str)), "")
     try:
         at = urlsplit(url).hostname or ""

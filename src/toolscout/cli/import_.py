@@ -89,13 +89,12 @@ def _target(target: str | None) -> tuple[Host | None, Path | None]:
 def _places(host: Host | None, file: Path | None) -> list[Place]:
     import os
 
-    from toolscout.cli.hosts import find_places, host_files, host_of, read_places
+    from toolscout.cli.hosts import find_places, host_of, read_places
     from toolscout.errors import ConfigError
 
     if file is None:
         return find_places(os.environ, Path.cwd(), only=host)
-    known = next(((item, shared) for item, path, shared in host_files(os.environ, Path.cwd()) if path == file), None)
-    item, shared = known or (host_of(file), False)
+    item, shared = host_of(file, os.environ)
     places = list(read_places(item, file, shared=shared))
     if places and places[0].problem:
         raise ConfigError(places[0].problem, hint="correct the file")
@@ -111,7 +110,7 @@ def _write(places: list[Place], folder: Path, *, named: bool) -> list[Change]:
     changes = []
     for file, listed in groupby(places, lambda place: place.file):
         group = list(listed)
-        reason = _unwritten(group[0], launch, named=named)
+        reason = _unwritten(group[0], launch, folder, named=named)
         if reason:
             changes.append(Change(host=group[0].host.name, file=str(file), done="skipped", notes=(reason,)))
         else:
@@ -119,15 +118,16 @@ def _write(places: list[Place], folder: Path, *, named: bool) -> list[Change]:
     return changes
 
 
-def _unwritten(place: Place, launch: list[str], *, named: bool) -> str:
+def _unwritten(place: Place, launch: list[str], folder: Path, *, named: bool) -> str:
     """Say why a file is not rewritten, "" when it is."""
     import shlex
 
     if place.problem:
         return place.problem
     if not place.writable:
-        command = shlex.join(["codex", "mcp", "add", "toolscout", "--", *launch, "serve", "--config", str(place.file)])
-        return f"TOML is read, not rewritten: run `{command}` and set `enabled = false` on the other servers"
+        own = str(folder / f"{place.host.name}.toml")
+        command = shlex.join(["codex", "mcp", "add", "toolscout", "--", *launch, "serve", "--config", own])
+        return f"TOML is read, not rewritten: move its [mcp_servers] tables to {own} and run `{command}`"
     if place.shared and not named:
         return "others share this file: to rewrite it all the same, name it"
     return ""

@@ -69,9 +69,10 @@ def digest(data: bytes) -> str:
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file at once, or not at all; a link stays a link, and the file has the mode that is asked for."""
+    """Replace a file at once, or not at all, with the mode that is asked for; a link stays a link."""
     target = Path(os.path.realpath(path))
     try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(number, "wb") as out:

@@ -151,9 +151,11 @@ def _from_codex(entry: Any) -> Any:
         return entry
     renamed = {"http_headers": "headers", "tool_timeout_sec": "timeout_s"}
     given = {renamed.get(name, name): value for name, value in entry.items()}
-    headers = dict(given.get("headers") or {})
-    for name, variable in dict(given.pop("env_http_headers", None) or {}).items():
-        headers[name] = f"${{env:{variable}}}"
+    secret = {}
+    if isinstance(given.get("env_http_headers"), Mapping):
+        secret = {name: f"${{env:{variable}}}" for name, variable in given.pop("env_http_headers").items()}
     if token := given.pop("bearer_token_env_var", None):
-        headers["Authorization"] = f"Bearer ${{env:{token}}}"
-    return {**given, "headers": headers} if headers else given
+        secret["Authorization"] = f"Bearer ${{env:{token}}}"
+    if secret and isinstance(given.get("headers", {}), Mapping):
+        given["headers"] = {**given.get("headers", {}), **secret}
+    return given

@@ -37,7 +37,7 @@ def read_entry(
 ) -> ServerConfig:
     """Read one server; the variables of one that is switched off are left as they stand."""
     fields = Fields(entry, f"{document.file}: server {title!r}")
-    own = Fields(fields.get("toolscout") or {}, fields.at("toolscout"))
+    own = fields.child("toolscout")
     enabled = not fields.flag("disabled") and fields.flag("enabled") is not False and own.flag("enabled") is not False
 
     def filled(text: str, field: str) -> str:
@@ -173,10 +173,9 @@ def _check_url(fields: Fields, server: ServerConfig) -> None:
 
 
 def _oauth(own: Fields, filled: Callable[[str, str], str]) -> OAuthConfig | None:
-    values = own.get("oauth")
-    if values is None:
+    if own.get("oauth") is None:
         return None
-    fields = Fields(values, own.at("oauth"))
+    fields = own.child("oauth")
 
     def text(name: str) -> str | None:
         value = fields.text(name)
@@ -209,7 +208,7 @@ def _overlay(own: Fields) -> Overlay:
 
 def _tool_overlays(own: Fields) -> dict[str, Overlay]:
     overlays: dict[str, Overlay] = {}
-    tools = Fields(own.get("tools") or {}, own.at("tools"))
+    tools = own.child("tools")
     for name, values in tools.values.items():
         fields = Fields(values, tools.at(name))
         overlays[name] = replace(_overlay(fields), enabled=fields.flag("enabled"), trusted=fields.flag("trusted"))

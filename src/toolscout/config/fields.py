@@ -90,6 +90,11 @@ class Fields:
             raise self.bad(name, "a list")
         return tuple(value or ())
 
+    def child(self, name: str) -> Fields:
+        """Return an object inside this one, empty when it is absent."""
+        value = self.get(name)
+        return Fields({} if value is None else value, self.at(name))
+
     def unread(self) -> dict[str, Any]:
         """Return the fields that nobody has asked for."""
         return {name: value for name, value in self.values.items() if name not in self._asked}

@@ -27,8 +27,9 @@ def read_server_json(values: Mapping[str, Any], file: str) -> tuple[str, dict[st
     """Return the server's name and entry: a package that runs here where there is one, else a remote."""
     name = str(values["name"])
     where = f"{file}: server {name!r}"
-    packages = [Fields(item, f"{where}: packages") for item in values.get("packages") or ()]
-    remotes = [Fields(item, f"{where}: remotes") for item in values.get("remotes") or ()]
+    whole = Fields(values, where)
+    packages = [Fields(item, whole.at("packages")) for item in whole.items("packages")]
+    remotes = [Fields(item, whole.at("remotes")) for item in whole.items("remotes")]
     for package in packages:
         if package.text("registryType") in _LAUNCH and _transport(package) == "stdio":
             return name, _run(package)
@@ -42,7 +43,7 @@ def read_server_json(values: Mapping[str, Any], file: str) -> tuple[str, dict[st
 
 
 def _transport(package: Fields) -> str:
-    return Fields(package.get("transport") or {}, package.at("transport")).text("type") or "stdio"
+    return package.child("transport").text("type") or "stdio"
 
 
 def _run(package: Fields) -> dict[str, Any]:
@@ -97,12 +98,12 @@ def _named(place: Fields, name: str) -> dict[str, str]:
 
 def _filled(text: str, place: Fields) -> str:
     """Fill `{name}` in from the variables that stand beside the text, or else from the environment."""
-    variables = Fields(place.get("variables") or {}, place.at("variables"))
+    variables = place.child("variables")
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in variables.values:
             return found[0]
-        variable = Fields(variables.get(found[1]), variables.at(found[1]))
+        variable = variables.child(found[1])
         return variable.text("value", "default") or f"${{{found[1]}}}"
 
     return _PLACEHOLDER.sub(value, text)

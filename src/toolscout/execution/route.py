@@ -9,7 +9,7 @@ from toolscout.models import Tool
 
 
 def check_route(tool: Tool, *, version: str | None, read_only: bool) -> None:
-    """Raise when the call may not go out: another definition than the caller saw, or a write through the reading door."""
+    """Raise when the call may not go out: another definition than was seen, or a write through the reading door."""
     if version and not tool.fingerprint.startswith(version):
         raise DefinitionChangedError(
             f"{tool.key} has changed since version {version}: it is {tool.version} now",

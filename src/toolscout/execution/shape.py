@@ -34,8 +34,8 @@ def shape_result(result: Mapping[str, Any], max_bytes: int, rest_uri: str) -> di
             left = 0
         if left == 0:
             break
-    notice = f"[cut by the gateway: the result has {total:,} bytes, over the cap of {max_bytes:,}; read the rest at {rest_uri}]"
-    kept.append({"type": "text", "text": notice})
+    notice = f"the result has {total:,} bytes, over the cap of {max_bytes:,}; read the rest at {rest_uri}"
+    kept.append({"type": "text", "text": f"[cut by the gateway: {notice}]"})
     kept.append({"type": "resource_link", "uri": rest_uri, "name": "whole result", "mimeType": "application/json"})
     shaped = {name: value for name, value in result.items() if name not in ("content", "structuredContent")}
     return {**shaped, "content": kept}

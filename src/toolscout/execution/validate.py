@@ -122,7 +122,7 @@ def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _kinds(parameter: Any) -> frozenset[str]:
-    """Return the JSON types that a parameter takes, from `type` or plain `anyOf` / `oneOf`; none when it is not clear."""
+    """Return the JSON types that a parameter takes, from `type`, `anyOf` or `oneOf`; none when it is not clear."""
     if not isinstance(parameter, Mapping):
         return frozenset()
     kind = parameter.get("type")

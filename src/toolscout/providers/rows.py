@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolscout.errors import InputFileError
+from toolscout.errors import InputFileError, ServerUnavailableError
 from toolscout.keys import server_slug
-from toolscout.models import LOCAL, Dropped, Server
+from toolscout.models import LOCAL, Caller, Dropped, Server
+from toolscout.ports import Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,20 @@ class RowsProvider:
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows."""
         return self.rows
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],  # noqa: ARG002 - there is nobody to give them to
+        *,
+        caller: Caller,  # noqa: ARG002
+        upstream: Upstream | None = None,  # noqa: ARG002
+        extra: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Mapping[str, Any]:
+        """Refuse: rows can be found, not called."""
+        raise ServerUnavailableError(
+            f"{name} was indexed from rows; no server stands behind it", hint="connect its server to call it"
+        )
 
 
 def group_rows(rows: Iterable[Any]) -> list[RowsProvider]:

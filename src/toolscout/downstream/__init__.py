@@ -1,0 +1,1 @@
+"""Reaching MCP servers: dialling, pooling, watching. Only here is the MCP client imported."""

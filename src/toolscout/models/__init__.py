@@ -1,0 +1,51 @@
+"""The nouns: what travels between the stages of the three walks. Frozen, keyword-only, no I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
+from toolscout.models.catalogue import FIELDS, Dropped, Entry, Facets, IndexReport, Overview, Publication, Terms
+from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, SearchOptions
+from toolscout.models.tools import LOCAL, TEMPLATE, Caller, CallResult, Document, Overlay, Server, ServerStatus, Tool
+
+if TYPE_CHECKING:
+    from toolscout.models.queries import BoolArray as BoolArray
+    from toolscout.models.queries import ByteArray as ByteArray
+    from toolscout.models.queries import FloatArray as FloatArray
+    from toolscout.models.queries import IntArray as IntArray
+    from toolscout.models.queries import RowArray as RowArray
+
+__all__ = [
+    "FIELDS",
+    "LOCAL",
+    "TEMPLATE",
+    "Answer",
+    "CallResult",
+    "Caller",
+    "Candidates",
+    "Category",
+    "Detail",
+    "Document",
+    "Dropped",
+    "Entry",
+    "Facets",
+    "Filter",
+    "IndexReport",
+    "Intent",
+    "Match",
+    "Metadata",
+    "Overlay",
+    "Overview",
+    "Pagination",
+    "Publication",
+    "Query",
+    "Ranked",
+    "SearchOptions",
+    "Server",
+    "ServerStatus",
+    "Tag",
+    "Terms",
+    "Tool",
+    "ToolMatch",
+]
