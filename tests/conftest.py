@@ -134,6 +134,7 @@ def make_candidates() -> Callable[..., Candidates]:
             fields=np.zeros((0, len(facets)), dtype=np.uint8),
             frequency=np.zeros(0, dtype=np.int64),
             visible=len(facets),
+            with_vectors=True,
         )
 
     return made

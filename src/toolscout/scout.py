@@ -18,7 +18,7 @@ from toolscout.discovery.correct import correct_terms, misspelt
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
 from toolscout.discovery.related import rank_related
 from toolscout.discovery.suggest import not_found
-from toolscout.discovery.understand import understand
+from toolscout.discovery.understand import texts_to_embed, understand, with_vectors
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
 from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
@@ -307,14 +307,14 @@ class Scout:
                 f"the catalogue holds vectors of {overview.model_id}, not of {self._embedder.model_id}: "
                 "answered by words alone; `toolscout index` rebuilds them"
             )
-        texts = list(dict.fromkeys(intent.text for needs in understood for intent in needs))
+        texts = list(dict.fromkeys(text for needs in understood for text in texts_to_embed(needs)))
         try:
             vectors = dict(zip(texts, await self._embedder.embed_queries(texts), strict=True))
         except DimensionError:
             raise
         except EmbedderError as error:
             return list(understood), f"{error.message}: answered by words alone"
-        return [tuple(replace(intent, vector=vectors[intent.text]) for intent in needs) for needs in understood], None
+        return [with_vectors(needs, vectors) for needs in understood], None
 
     async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:
         check_detail(detail)

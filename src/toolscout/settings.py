@@ -59,7 +59,7 @@ class Settings:
     ranker: str = "hybrid"
     """The ranker of a search that names none: hybrid, semantic, keyword, fuzzy or boosted."""
 
-    candidates: int = 100
+    candidates: int = 50
     """How many candidates each arm of a hybrid search (vectors, words) hands to the scorer, per intent."""
 
     max_query_chars: int = 4_000

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -74,7 +73,3 @@ def test_an_unknown_verb_is_answered_with_the_nearest(toolscout: Run) -> None:
     ran = toolscout("serch")
     assert ran.code == 2
     assert "search" in ran.err
-
-
-def test_the_verbs_are_commands_of_click() -> None:
-    assert all(isinstance(verb, click.Command) for verb in VERBS.values())

@@ -93,3 +93,10 @@ async def test_a_scout_without_any_embedder_searches_by_words(open_scout: Callab
         assert answer[0].tool.name == "send_letter"
         assert "TOOLSCOUT_EMBEDDER=none" in (answer.metadata.degraded or "")
         assert (await scout.get_related_tools("local__send_letter")).metadata.total == 2
+
+
+async def test_a_query_that_no_tokenizer_reads_degrades_neither_itself_nor_the_next(sample_scout: Scout) -> None:
+    for query in ("mail \ud800", "mail"):
+        answer = await sample_scout.search_tools(query, ranker="semantic")
+        assert answer.metadata.degraded is None
+        assert answer.metadata.ranker == "semantic"

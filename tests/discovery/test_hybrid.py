@@ -141,7 +141,7 @@ async def test_scores_lie_between_nothing_and_one_and_differ(sample_scout: Scout
     answer = await sample_scout.search_tools("list the open pull requests", threshold=0, top_k=50)
     scores = [match.score or 0.0 for match in answer]
     assert all(0 <= score <= 1 for score in scores)
-    assert len({round(score, 6) for score in scores}) > 40
+    assert len(set(scores)) > 40
 
 
 @pytest.mark.parametrize("query", ["\ud800", "send \udfff mail", "\x00", "a\x00b", "‮mail", "mail " * 700])

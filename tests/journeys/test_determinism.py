@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from promises import promise
 from toolscout import Scout
+
+pytestmark = promise("rank:deterministic")
 
 QUERIES = [
     "send an email to the team",
@@ -26,8 +29,6 @@ RANKERS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 PROGRAM = """
 import asyncio, json, sys
 from toolscout import Scout
-
-pytestmark = promise("rank:deterministic")
 
 async def main():
     rows = json.loads(sys.stdin.readline())

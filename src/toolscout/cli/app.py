@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 import sys
 from typing import Annotated
 
@@ -57,11 +57,16 @@ def _root(
 
 def main() -> None:
     """Run the command; an error of ours becomes two lines on stderr, or JSON with --json, and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot write a character is no reason to fail
     try:
         app()
     except ToolscoutError as error:
         if "--json" in sys.argv:
-            typer.echo(json.dumps(to_wire(error), ensure_ascii=False))
+            from toolscout.cli.show import print_json
+
+            print_json(to_wire(error))
         else:
             _tell(error)
         raise SystemExit(error.exit_code) from None

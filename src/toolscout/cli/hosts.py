@@ -139,9 +139,7 @@ class Place:
         return not self.shared and len(self.path) == 1
 
 
-def find_places(
-    environ: Mapping[str, str], folder: Path, platform: str = sys.platform, only: Host | None = None
-) -> list[Place]:
+def find_places(environ: Mapping[str, str], folder: Path, platform: str = "", only: Host | None = None) -> list[Place]:
     """Look for the files of all hosts, or of one: the user's, then those of the project in this folder."""
     return [
         place
@@ -151,10 +149,9 @@ def find_places(
     ]
 
 
-def host_files(
-    environ: Mapping[str, str], folder: Path, platform: str = sys.platform
-) -> Iterator[tuple[Host, Path, bool]]:
+def host_files(environ: Mapping[str, str], folder: Path, platform: str = "") -> Iterator[tuple[Host, Path, bool]]:
     """Return where each host keeps its servers on this system, and whether that is the project's file."""
+    platform = platform or sys.platform
     home = Path(environ.get("USERPROFILE" if platform == "win32" else "HOME") or Path.home())
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     app = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """Print one JSON value for programs."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201 - this is the output
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    print(json.dumps(value, ensure_ascii=not unicode, indent=2))  # noqa: T201 - this is the output
 
 
 def safe(text: str) -> Text:

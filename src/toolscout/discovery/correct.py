@@ -8,21 +8,20 @@ from dataclasses import replace
 from toolscout.models import Candidates, Intent
 from toolscout.words import query_terms, split_words
 
-_MAX_TERMS = 6
+_MOST_WRONG = 4
 _MIN_LETTERS = 4
 _LONG = 8
 
 
 def misspelt(intents: Sequence[Intent], candidates: Candidates) -> tuple[str, ...]:
-    """Return the words that may be typos; in a long request, unknown words are names and numbers, not typos."""
+    """Return the words that may be typos; where many are unknown, they are names and numbers, not typos."""
     whole = intents[0]
-    if len(whole.terms) > _MAX_TERMS:
-        return ()
     unknown = {term for term, count in zip(candidates.terms, candidates.frequency.tolist(), strict=True) if count == 0}
     if not unknown:
         return ()
     words = (word for word in split_words(whole.text) if len(word) >= _MIN_LETTERS and word.isalpha())
-    return tuple(word for word in words if unknown.intersection(query_terms(word)))
+    wrong = [word for word in words if unknown.intersection(query_terms(word))]
+    return tuple(wrong) if len(wrong) <= _MOST_WRONG else ()
 
 
 def correct_terms(intents: Sequence[Intent], wrong: Sequence[str], vocabulary: Sequence[str]) -> tuple[Intent, ...]:

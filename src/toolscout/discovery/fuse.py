@@ -49,7 +49,7 @@ INTERCEPT, SLOPE, LEAD = -5.5, 6.75, 11.5
 """The logistic curve: strength times SLOPE, and the lead of the best cosine over the next five times LEAD."""
 INTERCEPT_WORDS, SLOPE_WORDS = -4.75, 11.5
 """The same curve when there are no vectors."""
-THRESHOLD = 0.04
+THRESHOLD = 0.03
 """When even the best score is below, nothing fits; once it is not, the other hits are shown whatever their score."""
 
 _FULL_COVER = 0.5

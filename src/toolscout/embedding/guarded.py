@@ -63,7 +63,9 @@ class GuardedEmbedder:
         if self._failed and self._clock() < self._failed[0]:
             raise self._failed[1].with_traceback(None)
         try:
-            vectors = await self._guarded(self._inner.embed_queries(texts), len(texts))
+            # Half a surrogate pair stops any tokenizer: one such query must not look like an embedder that is down.
+            writable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+            vectors = await self._guarded(self._inner.embed_queries(writable), len(texts))
         except EmbedderError as error:
             self._failed = (self._clock() + self._settings.embed_retry_s, error)
             raise

@@ -13,9 +13,6 @@ from toolscout.discovery.rankers.plain import folded, spaced
 from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked
 from toolscout.words import actions, wanted_action
 
-FLOOR = 0.02
-"""Where something fits, hits below this are still left out: they are there by accident."""
-
 _LONGEST_NAME = 128
 
 
@@ -23,7 +20,7 @@ def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates)
     """Score the candidates; nothing at all when even the best is below the threshold."""
     fused = fuse(_evidence(query, intents, candidates))
     best = float(fused.score.max(initial=0.0))
-    least = query.threshold if query.threshold is not None else (FLOOR if best >= THRESHOLD else 2.0)
+    least = query.threshold if query.threshold is not None else (0.0 if best >= THRESHOLD else 2.0)
     kept = np.flatnonzero(fused.score >= least)
     return [
         Ranked(
@@ -50,12 +47,15 @@ def _evidence(query: Query, intents: Sequence[Intent], candidates: Candidates) -
 
 
 def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
-    """Tell which candidates the request names, by key or by name however it is spelt."""
+    """Tell which candidates the request names: letter by letter, or else word by word."""
     if len(text) > _LONGEST_NAME:
         return np.zeros(len(candidates.facets), dtype=np.bool_)
-    whole, words = folded(text), spaced(text)
-    named = (whole == folded(item.key) or words == spaced(item.name) for item in candidates.facets)
-    return np.fromiter(named, np.bool_, len(candidates.facets))
+    whole = folded(text)
+    literal = [whole in (folded(item.key), folded(item.name)) for item in candidates.facets]
+    if not any(literal):
+        words = spaced(text)
+        literal = [words == spaced(item.name) for item in candidates.facets]
+    return np.array(literal, dtype=np.bool_)
 
 
 def _parts(row: int, intents: Sequence[Intent], candidates: Candidates, fused: Fused) -> Mapping[str, Any]:

@@ -1,0 +1,1 @@
+"""The gateway: one MCP server in front of all of them."""

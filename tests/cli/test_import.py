@@ -1,0 +1,139 @@
+"""`toolscout import` finds what the hosts have, and shows no secret of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homes import ENTRY, SECTION, USER_FILES, write
+from toolscout.cli.hosts import host_files
+
+CANARY = "c4n4ry"
+
+
+def test_nothing_to_find_is_said_and_exits_with_1(home: Path, toolscout: Callable[..., Any]) -> None:
+    ran = toolscout("import")
+    assert (ran.code, ran.out) == (1, "No configuration of a known host lists servers here.\n")
+    assert toolscout("import", "--json").json == {"found": [], "changes": []}
+
+
+@pytest.mark.parametrize("host", sorted(USER_FILES))
+def test_every_host_is_found_at_its_place(home: Path, toolscout: Callable[..., Any], host: str) -> None:
+    toml = '[mcp_servers.github]\ncommand = "npx"\nargs = ["-y", "pkg"]\n'
+    write(home / USER_FILES[host], toml if host == "codex" else {SECTION[host]: {"github": ENTRY}})
+    (found,) = toolscout("import", "--json").json["found"]
+    assert found == {
+        "host": host,
+        "file": str(home / USER_FILES[host]),
+        "project": None,
+        "shared": False,
+        "writable": host != "codex",
+        "in_front": False,
+        "servers": [{"name": "github", "transport": "stdio", "at": "npx"}],
+        "problem": None,
+    }
+    assert toolscout("import", host, "--json").json["found"] == [found]
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("claude-code", ".mcp.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("vscode", ".vscode/mcp.json"),
+        ("gemini", ".gemini/settings.json"),
+        ("kiro", ".kiro/settings/mcp.json"),
+        ("zed", ".zed/settings.json"),
+    ],
+)
+def test_the_projects_own_files_are_found_as_shared(
+    home: Path, toolscout: Callable[..., Any], host: str, name: str
+) -> None:
+    write(home / "project" / name, {SECTION[host]: {"github": ENTRY}})
+    (found,) = toolscout("import", "--json").json["found"]
+    assert (found["host"], found["shared"], found["project"]) == (host, True, str(home / "project"))
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "expected"),
+    [
+        (
+            "darwin",
+            {"HOME": "/Users/u"},
+            {
+                "claude-desktop": "/Users/u/Library/Application Support/Claude/claude_desktop_config.json",
+                "vscode": "/Users/u/Library/Application Support/Code/User/mcp.json",
+                "zed": "/Users/u/.config/zed/settings.json",
+                "cursor": "/Users/u/.cursor/mcp.json",
+            },
+        ),
+        (
+            "win32",
+            {"USERPROFILE": "C:/Users/u", "APPDATA": "C:/Users/u/AppData/Roaming"},
+            {
+                "claude-desktop": "C:/Users/u/AppData/Roaming/Claude/claude_desktop_config.json",
+                "vscode": "C:/Users/u/AppData/Roaming/Code/User/mcp.json",
+                "zed": "C:/Users/u/AppData/Roaming/Zed/settings.json",
+                "claude-code": "C:/Users/u/.claude.json",
+            },
+        ),
+        (
+            "linux",
+            {"HOME": "/h", "XDG_CONFIG_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/d"},
+            {
+                "claude-desktop": "/x/Claude/claude_desktop_config.json",
+                "claude-code": "/c/.claude.json",
+                "codex": "/d/config.toml",
+                "windsurf": "/h/.codeium/windsurf/mcp_config.json",
+            },
+        ),
+    ],
+)
+def test_each_system_has_its_own_places(platform: str, environ: dict[str, str], expected: dict[str, str]) -> None:
+    places = {host.name: file for host, file, shared in host_files(environ, Path("/p"), platform) if not shared}
+    assert {name: places[name].as_posix() for name in expected} == expected
+
+
+def test_no_secret_is_shown(home: Path, toolscout: Callable[..., Any]) -> None:
+    entries = {
+        "a": {"command": "npx", "args": [f"--key={CANARY}"], "env": {"K": CANARY}},
+        "b": {"url": f"https://u:{CANARY}@a.b/{CANARY}?k={CANARY}", "headers": {"X": CANARY}},
+        "c": {"command": f"docker run -e K={CANARY} x/{CANARY}"},
+        "d": {"url": f"http://[{CANARY}"},
+        "e": CANARY,
+    }
+    write(home / ".cursor" / "mcp.json", {"mcpServers": entries})
+    for arguments in (
+        ["import"],
+        ["import", "--json"],
+        ["import", "--write"],
+        ["import", "--json"],
+        ["import", "--undo"],
+    ):
+        ran = toolscout(*arguments)
+        assert ran.code == 0, ran
+        assert CANARY not in ran.out + ran.err
+
+
+def test_a_broken_file_is_told_and_the_others_are_shown(home: Path, toolscout: Callable[..., Any]) -> None:
+    broken = write(home / ".cursor" / "mcp.json", '{"mcpServers": {,}}')
+    write(home / ".lmstudio" / "mcp.json", {"mcpServers": {"x": ENTRY}})
+    ran = toolscout("import", "--json")
+    assert [bool(found["problem"]) for found in ran.json["found"]] == [True, False]
+    done = {change["host"]: change["done"] for change in toolscout("import", "--write", "--json").json["changes"]}
+    assert done == {"cursor": "skipped", "lmstudio": "moved"}
+    assert broken.read_text("utf-8") == '{"mcpServers": {,}}'
+    named = toolscout("import", str(broken))
+    assert named.code == 2
+    assert f"{broken}:1: not JSON" in named.err
+
+
+def test_what_is_neither_a_host_nor_a_file_suggests_a_host(home: Path, toolscout: Callable[..., Any]) -> None:
+    ran = toolscout("import", "curser")
+    assert ran.code == 2
+    assert "did you mean: cursor" in ran.err
+    assert "absent.json cannot be read" in toolscout("import", "absent.json").err
+    assert toolscout("import", "--write", "--undo").code == 2
