@@ -9,19 +9,24 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from toolscout.config import Config, read_config
 from toolscout.discovery.answer import answer_listing, answer_query
 from toolscout.discovery.browse import count_categories, count_tags, take_page
-from toolscout.discovery.check import check_count, check_detail, check_filter, check_query
-from toolscout.discovery.correct import correct_terms, misspelt
-from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
+from toolscout.discovery.check import check_count, check_detail, check_filter
 from toolscout.discovery.related import rank_related
+from toolscout.discovery.search import Search
 from toolscout.discovery.suggest import not_found
-from toolscout.discovery.understand import texts_to_embed, understand, with_vectors
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
-from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
+from toolscout.errors import (
+    EmbedderError,
+    InvalidValueError,
+    ServerUnavailableError,
+    ToolNotFoundError,
+)
+from toolscout.execution.call import call
 from toolscout.indexing.embed import embed_missing
 from toolscout.indexing.fetch import fetch_servers
 from toolscout.indexing.publish import publish
@@ -29,28 +34,28 @@ from toolscout.indexing.taxonomy import describe_category
 from toolscout.models import (
     Answer,
     Caller,
+    CallResult,
     Category,
     Detail,
     Facets,
     Filter,
     IndexReport,
-    Intent,
     Match,
-    Overview,
     Pagination,
     Query,
-    Ranked,
     SearchOptions,
     Tag,
 )
 from toolscout.policy.rules import may_see
-from toolscout.ports import Embedder, Progress, Store, ToolProvider
+from toolscout.ports import Embedder, Progress, Store, ToolProvider, Upstream
 from toolscout.providers.rows import group_rows, read_jsonl
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
+if TYPE_CHECKING:
+    from toolscout.live import Live
+
 _ANYONE = Caller()
-_WIDE = 1_000
 _SIMILAR = 200
 
 
@@ -63,19 +68,24 @@ class Scout:
         self._embedder = GuardedEmbedder(embedder, settings) if embedder else None
         self._settings = settings
         self._tools: Iterable[Mapping[str, Any]] | str | Path | None = None
+        self._config: Config | None = None
+        self._live: Live | None = None
 
     @classmethod
     def open(
         cls,
+        config: str | Path | Sequence[str | Path] | Config | None = None,
         *,
         tools: Iterable[Mapping[str, Any]] | str | Path | None = None,
         store: str | None = None,
         embedder: Embedder | None = None,
         settings: Settings | None = None,
     ) -> Scout:
-        """Make a scout over a store; `tools`, rows or the path of a tools.jsonl, are indexed when it is entered.
+        """Make a scout over a store.
 
-        With `tools` and no `store`, the catalogue is kept in memory; with neither, in the user's data folder.
+        The servers of `config` (files such as mcp.json) are connected and indexed when the scout is entered, and so are
+        `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory;
+        otherwise in the user's data folder.
         """
         settings = settings or Settings.from_env()
         if store is None and tools is not None and not settings.store:
@@ -86,6 +96,8 @@ class Scout:
             store=open_store(settings, may_see), embedder=embedder or open_embedder(settings), settings=settings
         )
         scout._tools = tools
+        if config is not None:
+            scout._config = config if isinstance(config, Config) else read_config(config)
         return scout
 
     async def __aenter__(self) -> Scout:
@@ -94,6 +106,10 @@ class Scout:
             await self._store.open()
             if self._tools is not None:
                 await self.index_tools(self._tools)
+            if self._config is not None:
+                await self.connect(self._config)
+                if self._live:
+                    await self._live.settled()
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
@@ -102,7 +118,9 @@ class Scout:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the store and the embedder."""
+        """End every session, then close the store and the embedder."""
+        if self._live:
+            await self._live.close()
         await self._store.close()
         if self._embedder:
             await self._embedder.close()
@@ -114,7 +132,7 @@ class Scout:
         tools: Iterable[Mapping[str, Any]] | str | Path,
         *,
         strict: bool = False,
-        caller: Caller = _ANYONE,
+        caller: Caller | None = None,
         progress: Progress | None = None,
     ) -> IndexReport:
         """Index rows, or a tools.jsonl file; the servers that they name are replaced whole, all others stay."""
@@ -129,10 +147,11 @@ class Scout:
         providers: Sequence[ToolProvider],
         *,
         strict: bool = False,
-        caller: Caller = _ANYONE,
+        caller: Caller | None = None,
         progress: Progress | None = None,
     ) -> IndexReport:
         """Fetch, normalize, enrich, embed what changed, publish one generation; strict refuses all for one bad tool."""
+        caller = caller or self.caller
         started = time.perf_counter()
         before = await self._store.overview(caller)
         prepared, collisions = await fetch_servers(self._store, providers, caller.tenant, self._settings, strict=strict)
@@ -140,7 +159,7 @@ class Scout:
         report = await publish(self._store, prepared, embedded, collisions, before, caller.tenant)
         return replace(report, took_ms=(time.perf_counter() - started) * 1_000)
 
-    async def refresh(self, *, caller: Caller = _ANYONE, progress: Progress | None = None) -> IndexReport:
+    async def refresh(self, *, caller: Caller | None = None, progress: Progress | None = None) -> IndexReport:
         """Embed what has no vector yet: after the embedder was down, or when the model changed."""
         return await self.index([], caller=caller, progress=progress)
 
@@ -150,13 +169,18 @@ class Scout:
             with suppress(EmbedderError):
                 await self._embedder.embed_queries(["warm"])
 
-    async def remove_server(self, server: str, *, caller: Caller = _ANYONE) -> int:
+    async def remove_server(self, server: str, *, caller: Caller | None = None) -> int:
         """Take a server and all its tools out of the catalogue; return how many tools went."""
+        caller = caller or self.caller
         return await self._store.remove_server(caller.tenant, server)
 
-    async def set_enabled(self, key: str, enabled: bool, *, caller: Caller = _ANYONE) -> None:
+    async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
-        await self._store.set_enabled(caller.tenant, key, enabled)
+        caller = caller or self.caller
+        try:
+            await self._store.set_enabled(caller.tenant, key, enabled)
+        except ToolNotFoundError:
+            raise not_found(key, await self._store.facets(caller, Filter())) from None
 
     # Walk 2: discover
 
@@ -178,13 +202,14 @@ class Scout:
         max_tokens: int | None = None,
         ranker: str | None = None,
         explain: bool = False,
-        caller: Caller = _ANYONE,
+        caller: Caller | None = None,
     ) -> Answer | list[Answer]:
         """Find tools by meaning and by words; several queries are answered in one pass, each with its own answer."""
+        caller = caller or self.caller
         texts = [query] if isinstance(query, str) else list(query)
         asked = Query(
             text="",
-            filter=Filter(tags=tuple(tags or ()), match=match, category=category, servers=tuple(servers or ())),
+            filter=Filter(tags=_each(tags), match=match, category=category, servers=_each(servers)),
             ranker=ranker or self._settings.ranker,
             limit=top_k,
             threshold=threshold,
@@ -192,7 +217,9 @@ class Scout:
             max_tokens=max_tokens,
             explain=explain,
         )
-        answers = await self._search([replace(asked, text=text) for text in texts], caller)
+        search = Search(store=self._store, embedder=self._embedder, settings=self._settings)
+        down = self._live.unavailable() if self._live else frozenset()
+        answers = await search.answer([replace(asked, text=text) for text in texts], caller, down)
         return answers[0] if isinstance(query, str) else answers
 
     async def list_tools(
@@ -203,9 +230,10 @@ class Scout:
         server: str | None = None,
         page: int = 1,
         page_size: int | None = None,
-        caller: Caller = _ANYONE,
+        caller: Caller | None = None,
     ) -> Answer:
         """List what the caller may see, page by page, in the order of keys."""
+        caller = caller or self.caller
         page_size = self._settings.page_size if page_size is None else page_size
         check_count("page", page)
         check_count("page_size", page_size)
@@ -214,35 +242,42 @@ class Scout:
         shown, pagination = take_page(tools, page, min(page_size, self._settings.max_page_size))
         return await self._listed(shown, len(tools), detail, caller, pagination)
 
-    async def list_categories(self, *, caller: Caller = _ANYONE) -> list[Category]:
+    async def list_categories(self, *, caller: Caller | None = None) -> list[Category]:
         """Count the tools of each category."""
+        caller = caller or self.caller
         return count_categories(await self._store.facets(caller, Filter()), describe_category)
 
-    async def list_tags(self, *, caller: Caller = _ANYONE) -> list[Tag]:
+    async def list_tags(self, *, caller: Caller | None = None) -> list[Tag]:
         """Count the tools of each tag."""
+        caller = caller or self.caller
         return count_tags(await self._store.facets(caller, Filter()))
 
     async def find_by_tags(
-        self, tags: Sequence[str], *, match: Match = "any", detail: Detail = "brief", caller: Caller = _ANYONE
+        self, tags: Sequence[str], *, match: Match = "any", detail: Detail = "brief", caller: Caller | None = None
     ) -> Answer:
         """Return the tools that carry any, or all, of the tags, in the order of keys."""
+        caller = caller or self.caller
         if not tags:
             raise InvalidValueError("no tag is given", hint="name at least one; list_tags shows them")
-        tools = await self._narrowed(Filter(tags=tuple(tags), match=match), detail, caller)
+        tools = await self._narrowed(Filter(tags=_each(tags), match=match), detail, caller)
         return await self._listed(tools[: self._settings.max_limit], len(tools), detail, caller)
 
-    async def get_related_tools(self, name: str, *, limit: int = 5, caller: Caller = _ANYONE) -> Answer:
+    async def get_related_tools(self, name: str, *, limit: int = 5, caller: Caller | None = None) -> Answer:
         """Return what goes with a tool; each names its strongest relation to it."""
+        caller = caller or self.caller
         check_count("limit", limit, self._settings.max_limit)
         visible = await self._store.facets(caller, Filter())
         tool = next((item for item in visible if item.key == name), None)
         if tool is None:
             raise not_found(name, visible)
         near = {item.key: cosine for item, cosine in await self._store.similar(caller, name, _SIMILAR)}
-        return await self._answer(Query(text=name, ranker="", limit=limit), rank_related(tool, visible, near), caller)
+        ranked = rank_related(tool, visible, near)[:limit]
+        tools = await self._store.tools(caller, [item.facets.key for item in ranked])
+        return answer_query(Query(text=name, ranker="", limit=limit), ranked, tools, await self._store.overview(caller))
 
-    async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller = _ANYONE) -> Answer:
+    async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller | None = None) -> Answer:
         """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
+        caller = caller or self.caller
         keys = list(dict.fromkeys([names] if isinstance(names, str) else names))
         if not keys:
             raise InvalidValueError("no key is given", hint="name at least one; search_tools finds them")
@@ -256,65 +291,69 @@ class Scout:
         said = [f"{error.message}; nearest: {', '.join(error.suggestions) or 'none'}" for error in absent]
         return answer_listing(shown, tools, overview, "full", matched=len(shown), suggestions=said)
 
-    # How the walk is walked
+    # Walk 3: execute
 
-    async def _search(self, queries: Sequence[Query], caller: Caller) -> list[Answer]:
-        started = time.perf_counter()
-        if not queries:
-            raise EmptyQueryError("no query is given", hint="say what the tool should do")
-        if len(queries) > self._settings.max_queries:
-            raise InvalidValueError(
-                f"{len(queries)} queries in one call, over {self._settings.max_queries}", hint="ask in several calls"
+    async def call_tool(
+        self,
+        key: str,
+        arguments: Any = None,
+        *,
+        version: str | None = None,
+        read_only: bool = False,
+        caller: Caller | None = None,
+        upstream: Upstream | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> CallResult:
+        """Route a key to its tool, check the arguments, and call it, exactly once."""
+        caller = caller or self.caller
+        tool = (await self._store.tools(caller, [key])).get(key)
+        if tool is None:
+            raise not_found(key, await self._store.facets(caller, Filter()))
+        provider = self._live.server(tool.server) if self._live else None
+        if provider is None:
+            raise ServerUnavailableError(
+                f"no server is connected behind {key}",
+                hint="name the config that lists it, as in Scout.open('mcp.json')",
             )
-        overview = await self._store.overview(caller)
-        for query in queries:
-            check_query(query, overview.categories, self._settings)
-        understood = [understand(query) for query in queries]
-        intents, degraded = await self._with_vectors(queries, understood, overview)
-        answers = []
-        for query, needs in zip(queries, intents, strict=True):
-            ranked, used = await self._ranked(query, needs, degraded, caller)
-            answers.append(await self._answer(used, ranked, caller, degraded))
-        took_ms = (time.perf_counter() - started) * 1_000
-        return [answer.timed(took_ms) for answer in answers]
+        return await call(
+            provider,
+            tool,
+            arguments,
+            caller=caller,
+            version=version,
+            read_only=read_only,
+            upstream=upstream,
+            extra=extra,
+        )
 
-    async def _ranked(
-        self, query: Query, intents: Sequence[Intent], degraded: str | None, caller: Caller
-    ) -> tuple[list[Ranked], Query]:
-        if degraded and query.ranker in ("semantic", "boosted"):
-            query = replace(query, ranker="keyword", threshold=None)
-        if query.ranker in BY_TEXT:
-            tools = await self._store.facets(caller, query.filter)
-            return await asyncio.to_thread(rank_texts, query, tools), query
-        limit = max(self._settings.candidates, 2 * query.limit) if query.ranker == "hybrid" else _WIDE
-        model_id = self._embedder.model_id if self._embedder else ""
-        found = await self._store.candidates(caller, query.filter, intents, limit, model_id)
-        if query.ranker == "hybrid" and (wrong := misspelt(intents, found)):
-            intents = correct_terms(intents, wrong, await self._store.vocabulary(caller))
-            found = await self._store.candidates(caller, query.filter, intents, limit, model_id)
-        return rank_candidates(query, intents, found), query
+    # The servers behind it
 
-    async def _with_vectors(
-        self, queries: Sequence[Query], understood: Sequence[tuple[Intent, ...]], overview: Overview
-    ) -> tuple[list[tuple[Intent, ...]], str | None]:
-        """Embed all intents of all queries at once; say why where searching has to go by words alone."""
-        if all(query.ranker in BY_TEXT for query in queries):
-            return list(understood), None
-        if self._embedder is None:
-            return list(understood), "no embedder is configured (TOOLSCOUT_EMBEDDER=none): answered by words alone"
-        if overview.model_id not in ("", self._embedder.model_id):
-            return list(understood), (
-                f"the catalogue holds vectors of {overview.model_id}, not of {self._embedder.model_id}: "
-                "answered by words alone; `toolscout index` rebuilds them"
-            )
-        texts = list(dict.fromkeys(text for needs in understood for text in texts_to_embed(needs)))
-        try:
-            vectors = dict(zip(texts, await self._embedder.embed_queries(texts), strict=True))
-        except DimensionError:
-            raise
-        except EmbedderError as error:
-            return list(understood), f"{error.message}: answered by words alone"
-        return [with_vectors(needs, vectors) for needs in understood], None
+    @property
+    def caller(self) -> Caller:
+        """Return who asks when nobody is named: the local user, who reaches the servers of the config."""
+        return Caller(servers=self._live.keys) if self._live else _ANYONE
+
+    @property
+    def live(self) -> Live | None:
+        """Return the live servers, where a config was given."""
+        return self._live
+
+    async def connect(self, config: Config) -> None:
+        """Begin to connect the servers of a config, or follow its edit; return at once."""
+        if self._live:
+            await self._live.apply(config)
+            return
+
+        async def index(providers: Sequence[ToolProvider]) -> IndexReport:
+            return await self.index(providers, caller=_ANYONE)
+
+        async def remove(server: str) -> int:
+            return await self.remove_server(server, caller=_ANYONE)
+
+        from toolscout.live import Live
+
+        self._live = Live(config, self._settings, index=index, remove=remove)
+        await self._live.start()
 
     async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:
         check_detail(detail)
@@ -328,8 +367,7 @@ class Scout:
         overview = await self._store.overview(caller)
         return answer_listing(shown, tools, overview, detail, matched=matched, pagination=page)
 
-    async def _answer(
-        self, query: Query, ranked: Sequence[Ranked], caller: Caller, degraded: str | None = None
-    ) -> Answer:
-        tools = await self._store.tools(caller, [item.facets.key for item in ranked[: query.limit]])
-        return answer_query(query, ranked, tools, await self._store.overview(caller), degraded)
+
+def _each(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return names as a tuple; a plain text is one name, not its letters."""
+    return (names,) if isinstance(names, str) else tuple(names or ())

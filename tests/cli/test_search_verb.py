@@ -95,3 +95,10 @@ def test_an_empty_catalogue_says_how_to_fill_it(toolscout: Run) -> None:
 def test_another_user_sees_what_everyone_sees(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("search", "send an email", "--as", "ann", "--store", sample_store, "--json")
     assert ran.json["tools"][0]["key"] == "gmail__send_email"
+
+
+def test_an_answer_by_words_alone_says_so(toolscout: Run, sample_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    ran = toolscout("search", "send email", "--threshold", "0", "--store", sample_store)
+    assert "degraded: no embedder is configured" in ran.out
+    assert toolscout("search", "send email", "--store", sample_store, "--json").json["metadata"]["degraded"]

@@ -129,7 +129,7 @@ async def test_several_tags_can_all_be_asked_for(open_scout: Callable[..., Scout
         {"name": "one", "description": "Figures", "tags": ["finance"]},
     ]
     async with open_scout(rows) as scout:
-        answer = await scout.search_tools("figures", tags=["finance", "market"], match="all", ranker="boosted")
+        answer = await scout.search_tools("figures", tags=["finance", "market"], ranker="boosted")
     assert [match.tool.name for match in answer] == ["both"]
 
 

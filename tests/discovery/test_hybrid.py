@@ -38,6 +38,7 @@ async def test_a_name_as_the_query_finds_that_tool_first(
         ("refund a customer", "stripe__create_refund"),
         ("will it rain tomorrow", "weather__get-forecast"),
         ("what is in my inbox", "gmail__search_emails"),
+        ("check my inbox", "gmail__search_emails"),
         ("cancel a meeting", "google-calendar__delete-event"),
         ("translate a sentence into French", "translate__translateText"),
         ("restart the pods", "kubernetes__rollout_restart"),

@@ -3,6 +3,7 @@
 import ast
 import re
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def settings_docstrings():
     tree = ast.parse(Path(settings_module.__file__).read_text("utf-8"))
     body = next(node for node in tree.body if isinstance(node, ast.ClassDef)).body
     found = {}
-    for field, said in zip(body, body[1:], strict=False):
+    for field, said in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
             found[field.target.id] = said.value.value
     return found

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolscout import Server, Settings, Tool
-from toolscout.indexing.enrich import enrich_tool, stamp_of
+from toolscout.indexing.enrich import enrich_tool, parameters, stamp_of
 from toolscout.indexing.normalize import normalize_tool
 from toolscout.models import Overlay
 from toolscout.words import query_terms
@@ -143,3 +143,12 @@ def test_the_text_that_is_embedded_says_name_server_description_and_parameters()
     place = Server(key="aws", title="AWS Cloud")
     text = enrich_tool(normalize_tool(raw, place, Settings())).document.text()
     assert text == "list s3 buckets (aws cloud): List them. Parameters: max keys"
+
+
+def test_parameters_are_read_to_a_bound_and_odd_schemas_break_nothing() -> None:
+    many = {"properties": {f"parameter{number}": {"description": "x"} for number in range(100)}}
+    assert len(list(parameters(many))) == 60
+    nested = {"properties": {"a": {"items": {"properties": {"b": {"properties": {"c": {"properties": {"d": {}}}}}}}}}}
+    assert [name for name, _ in parameters(nested)] == ["a", "b", "c"]
+    for odd in ({"properties": []}, {"properties": {"a": True}}, {"properties": {"a": {"enum": 5, "items": []}}}):
+        assert all(said == "" for _, said in parameters(odd))

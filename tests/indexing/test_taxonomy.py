@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -149,17 +148,3 @@ def test_the_page_gives_the_descriptions_tags_and_verbs_of_the_code() -> None:
         assert f"| `{name}` | {topic.description} | {tags} |" in page
     for name, verbs in CAPABILITIES.items():
         assert f"| `{name}` | {', '.join(verbs.split())} |" in page
-
-
-def test_inference_takes_well_under_a_tenth_of_a_millisecond() -> None:
-    name, server = ["create", "pull", "request"], ["github", "mcp", "server"]
-    description = ("open a pull request from a branch of the repository and ask people for a review " * 10).split()
-    best = min(_seconds(name, server, description) for _ in range(5))
-    assert best < 1e-4
-
-
-def _seconds(name: list[str], server: list[str], description: list[str]) -> float:
-    started = time.perf_counter()
-    for _ in range(100):
-        infer(name=name, server=server, description=description)
-    return (time.perf_counter() - started) / 100

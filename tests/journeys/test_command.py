@@ -32,7 +32,7 @@ def test_the_first_five_minutes_need_no_configuration(tmp_path: Path) -> None:
     found = _run("search", "email", "the", "team", "--json", data=tmp_path)
     assert found.returncode == 0
     assert found.stderr == ""
-    assert "gmail__send_email" in [tool["key"] for tool in json.loads(found.stdout)["tools"]][:2]
+    assert "gmail__send_email" in [tool["key"] for tool in json.loads(found.stdout)["tools"]][:3]
     described = _run("describe", "gmail__send_email", data=tmp_path)
     assert "Send a mail at once." in described.stdout
     wrong = _run("describe", "gmail__send_emial", data=tmp_path)

@@ -11,7 +11,12 @@ from toolscout.models import Answer, Detail, Facets, Metadata, Overview, Paginat
 
 
 def answer_query(
-    query: Query, ranked: Sequence[Ranked], tools: Mapping[str, Tool], overview: Overview, degraded: str | None = None
+    query: Query,
+    ranked: Sequence[Ranked],
+    tools: Mapping[str, Tool],
+    overview: Overview,
+    degraded: str | None = None,
+    down: frozenset[str] = frozenset(),
 ) -> Answer:
     """Answer with the best of a ranking; with suggestions when nothing fits."""
     matches = [
@@ -21,6 +26,7 @@ def answer_query(
             matched_tags=item.matched_tags,
             relationship=item.relationship,
             explain=item.parts if query.explain else None,
+            available=item.facets.server not in down,
         )
         for item in ranked[: query.limit]
         if item.facets.key in tools

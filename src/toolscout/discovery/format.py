@@ -33,6 +33,8 @@ def format_match(match: ToolMatch, detail: Detail | None = None) -> dict[str, An
             "tags": list(tool.tags),
             "matched_tags": list(match.matched_tags),
         }
+    if not match.available:
+        shown["available"] = False
     if match.relationship is not None:
         shown["relationship"] = match.relationship
     if detail == "full":

@@ -20,6 +20,7 @@ class ToolMatch:
     relationship: str | None = None
     explain: Mapping[str, Any] | None = None
     detail: Detail = "brief"
+    available: bool = True
 
     @property
     def call_with(self) -> str:

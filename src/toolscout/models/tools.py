@@ -12,11 +12,15 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks. The default is the local user of a laptop: one tenant, everything of it visible."""
+    """Who asks. The default is the local user of a laptop: one tenant, everything of it visible.
+
+    `servers` narrows that to some slugs: a gateway shows the servers of its own config, whatever else the store holds.
+    """
 
     tenant: str = LOCAL
     user: str | None = None
     groups: frozenset[str] = frozenset()
+    servers: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,5 +6,10 @@ from toolscout.models import Caller, Facets
 
 
 def may_see(caller: Caller, tool: Facets) -> bool:
-    """Decide whether the caller may see the tool: same tenant, everyone's or their own, and switched on."""
-    return tool.enabled and tool.tenant == caller.tenant and (tool.owner is None or tool.owner == caller.user)
+    """Decide whether the caller may see the tool: same tenant, everyone's or their own, in reach, and switched on."""
+    return (
+        tool.enabled
+        and tool.tenant == caller.tenant
+        and (tool.owner is None or tool.owner == caller.user)
+        and (caller.servers is None or tool.server in caller.servers)
+    )

@@ -1,0 +1,96 @@
+"""The discover walk from its first stage to its last: the one file of discovery that waits for anything."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from toolscout.discovery.answer import answer_query
+from toolscout.discovery.check import check_query
+from toolscout.discovery.correct import correct_terms, misspelt
+from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
+from toolscout.discovery.understand import texts_to_embed, understand, with_vectors
+from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
+from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranked
+from toolscout.ports import Embedder, Store
+from toolscout.settings import Settings
+
+_WIDE = 1_000
+_BY_VECTOR = ("semantic", "boosted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What searching needs: a store, an embedder if there is one, the limits."""
+
+    store: Store
+    embedder: Embedder | None
+    settings: Settings
+
+    async def answer(
+        self, queries: Sequence[Query], caller: Caller, down: frozenset[str] = frozenset()
+    ) -> list[Answer]:
+        """Check, understand, embed all at once; then for each query: candidates, ranking, answer."""
+        started = time.perf_counter()
+        overview = await self.store.overview(caller)
+        self._check(queries, overview)
+        understood = [understand(query) for query in queries]
+        intents, degraded = await self._with_vectors(queries, understood, overview)
+        answers = []
+        for query, needs in zip(queries, intents, strict=True):
+            ranked, used = await self._ranked(query, needs, degraded, caller)
+            tools = await self.store.tools(caller, [item.facets.key for item in ranked[: query.limit]])
+            answers.append(answer_query(used, ranked, tools, overview, degraded, down))
+        took_ms = (time.perf_counter() - started) * 1_000
+        return [answer.timed(took_ms) for answer in answers]
+
+    def _check(self, queries: Sequence[Query], overview: Overview) -> None:
+        if not queries:
+            raise EmptyQueryError("no query is given", hint="say what the tool should do")
+        most = self.settings.max_queries
+        if len(queries) > most:
+            raise InvalidValueError(f"{len(queries)} queries in one call, over {most}", hint="ask in several calls")
+        for query in queries:
+            check_query(query, overview.categories, self.settings)
+
+    async def _ranked(
+        self, query: Query, intents: Sequence[Intent], degraded: str | None, caller: Caller
+    ) -> tuple[list[Ranked], Query]:
+        if degraded and query.ranker in _BY_VECTOR:
+            query = replace(query, ranker="keyword", threshold=None)
+        if query.ranker in BY_TEXT:
+            tools = await self.store.facets(caller, query.filter)
+            return await asyncio.to_thread(rank_texts, query, tools), query
+        if query.ranker == "boosted":
+            query = replace(query, filter=replace(query.filter, match="all"))
+        limit = max(self.settings.candidates, 2 * query.limit) if query.ranker == "hybrid" else _WIDE
+        model_id = self.embedder.model_id if self.embedder else ""
+        found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
+        if query.ranker == "hybrid" and (wrong := misspelt(intents, found)):
+            intents = correct_terms(intents, wrong, await self.store.vocabulary(caller))
+            found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
+        return rank_candidates(query, intents, found), query
+
+    async def _with_vectors(
+        self, queries: Sequence[Query], understood: Sequence[tuple[Intent, ...]], overview: Overview
+    ) -> tuple[list[tuple[Intent, ...]], str | None]:
+        """Embed all intents of all queries at once; say why where searching has to go by words alone."""
+        if all(query.ranker in BY_TEXT for query in queries):
+            return list(understood), None
+        if self.embedder is None:
+            return list(understood), "no embedder is configured (TOOLSCOUT_EMBEDDER=none): answered by words alone"
+        if overview.model_id not in ("", self.embedder.model_id):
+            return list(understood), (
+                f"the catalogue holds vectors of {overview.model_id}, not of {self.embedder.model_id}: "
+                "answered by words alone; `toolscout index` rebuilds them"
+            )
+        texts = list(dict.fromkeys(text for needs in understood for text in texts_to_embed(needs)))
+        try:
+            vectors = dict(zip(texts, await self.embedder.embed_queries(texts), strict=True))
+        except DimensionError:
+            raise
+        except EmbedderError as error:
+            return list(understood), f"{error.message}: answered by words alone"
+        return [with_vectors(needs, vectors) for needs in understood], None

@@ -1,0 +1,129 @@
+"""The live servers of a scout: connected in the background, indexed when they change, taken out when long gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from toolscout.config import Config
+from toolscout.downstream.pool import Downstream
+from toolscout.errors import ToolscoutError
+from toolscout.models import IndexReport, ServerStatus
+from toolscout.ports import LiveServer, ToolProvider
+from toolscout.providers.rows import RowsProvider
+from toolscout.settings import Settings
+
+_log = logging.getLogger("toolscout")
+
+Index = Callable[[Sequence[ToolProvider]], Awaitable[IndexReport]]
+Remove = Callable[[str], Awaitable[int]]
+
+
+class Live:
+    """Keeps the catalogue in step with the servers; no server is waited for but by those who call it."""
+
+    def __init__(self, config: Config, settings: Settings, *, index: Index, remove: Remove) -> None:
+        """Take the config and the two ways to change the catalogue."""
+        self._downstream = Downstream(config, settings)
+        self._settings = settings
+        self._index = index
+        self._remove = remove
+        self._listed: dict[str, ToolProvider] = {}
+        self._seen: set[str] = set()
+        self._down_since: dict[str, float] = {}
+        self._progress = asyncio.Condition()
+        self._publisher: asyncio.Task[None] | None = None
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Return the slugs of the servers in the config that are switched on."""
+        return frozenset(key for key, server in self._downstream.servers.items() if server.status.state != "disabled")
+
+    async def start(self) -> None:
+        """Begin to connect; return at once."""
+        self._publisher = asyncio.create_task(self._publish())
+        await self._downstream.start(self._changed)
+
+    async def settled(self) -> None:
+        """Wait until every server has answered or failed once, and what came is in the catalogue."""
+        async with self._progress:
+            await self._progress.wait_for(lambda: not self._listed and self.keys <= self._seen)
+
+    async def apply(self, config: Config) -> None:
+        """Follow an edit of the config: new servers are connected, gone ones leave the catalogue."""
+        before = self.keys
+        await self._downstream.apply(config)
+        for key in before - self.keys:
+            self._seen.discard(key)
+            self._listed.pop(key, None)
+            await self._remove(key)
+
+    async def close(self) -> None:
+        """Stop watching and end every session and process."""
+        if self._publisher:
+            self._publisher.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._publisher
+        await self._downstream.close()
+
+    def server(self, key: str) -> LiveServer | None:
+        """Return a server by its slug."""
+        return self._downstream.servers.get(key)
+
+    def statuses(self) -> list[ServerStatus]:
+        """Say how each server is, in the order of slugs."""
+        return [self._downstream.servers[key].status for key in sorted(self._downstream.servers)]
+
+    def unavailable(self) -> frozenset[str]:
+        """Return the slugs of the servers that are down."""
+        return frozenset(key for key, server in self._downstream.servers.items() if server.status.state == "failed")
+
+    async def _changed(self, key: str) -> None:
+        """List a server that changed, for the publisher; note one that went down."""
+        server = self._downstream.servers.get(key)
+        if server is None:
+            return
+        try:
+            if server.status.state == "ready":
+                rows = await server.list_tools()
+                self._listed[key] = RowsProvider(server=server.server, rows=rows)
+                self._down_since.pop(key, None)
+            elif server.status.state == "failed":
+                self._down_since.setdefault(key, time.monotonic())
+                _log.warning("server %s is down: %s", server.status.title, server.status.detail)
+        except ToolscoutError as error:
+            self._down_since.setdefault(key, time.monotonic())
+            _log.warning("the tools of %s cannot be listed: %s", server.status.title, error.message)
+        async with self._progress:
+            self._seen.add(key)
+            self._progress.notify_all()
+
+    async def _publish(self) -> None:
+        """Publish what was listed, everything that is waiting in one generation, and forget who is long gone."""
+        while True:
+            async with self._progress:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._progress.wait_for(lambda: bool(self._listed)), timeout=60)
+                batch = dict(self._listed)
+            try:
+                if batch:
+                    await self._index(list(batch.values()))
+                await self._forget()
+            except ToolscoutError as error:
+                _log.error("the catalogue cannot be changed now: %s", error.message)
+                await asyncio.sleep(self._settings.reindex_interval_s)
+                continue
+            async with self._progress:
+                for key, provider in batch.items():
+                    if self._listed.get(key) is provider:
+                        del self._listed[key]
+                self._progress.notify_all()
+
+    async def _forget(self) -> None:
+        now = time.monotonic()
+        for key in [key for key, since in self._down_since.items() if now - since > self._settings.unavailable_s]:
+            del self._down_since[key]
+            await self._remove(key)
