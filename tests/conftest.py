@@ -13,6 +13,7 @@ import pytest
 
 from toolscout import Scout, sample
 from toolscout.embedding import builtin
+from toolscout.embedding.manifest import Manifest
 from toolscout.models import Candidates, Document, Facets
 from toolscout.ports import Progress
 
@@ -163,8 +164,11 @@ def toolscout(
 
     # Every run would load the same weights again: those that are loaded already are as real.
     own, load = embedder.inner, builtin._load
-    loaded = own._load()
-    monkeypatch.setattr(builtin, "_load", lambda manifest: loaded if manifest == own.manifest else load(manifest))
+
+    def reuse(manifest: Manifest, threads: int) -> Any:
+        return own._load(threads) if manifest == own.manifest else load(manifest, threads)
+
+    monkeypatch.setattr(builtin, "_load", reuse)
 
     def ran(*arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["toolscout", *arguments])

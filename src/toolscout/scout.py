@@ -41,8 +41,10 @@ from toolscout.models import (
     Filter,
     IndexReport,
     Match,
+    Overview,
     Pagination,
     Query,
+    Ranking,
     SearchOptions,
     Tag,
 )
@@ -202,9 +204,13 @@ class Scout:
         max_tokens: int | None = None,
         ranker: str | None = None,
         explain: bool = False,
+        top_k_services: int | None = None,
         caller: Caller | None = None,
     ) -> Answer | list[Answer]:
-        """Find tools by meaning and by words; several queries are answered in one pass, each with its own answer."""
+        """Find tools by meaning and by words; several queries are answered in one pass, each with its own answer.
+
+        `top_k_services` is for the ranker `boosted`: how many of the best servers the hits may come from.
+        """
         caller = caller or self.caller
         texts = [query] if isinstance(query, str) else list(query)
         asked = Query(
@@ -216,6 +222,7 @@ class Scout:
             detail=detail,
             max_tokens=max_tokens,
             explain=explain,
+            top_k_services=top_k_services,
         )
         search = Search(store=self._store, embedder=self._embedder, settings=self._settings)
         down = self._live.unavailable() if self._live else frozenset()
@@ -241,6 +248,10 @@ class Scout:
         tools = await self._narrowed(narrow, detail, caller)
         shown, pagination = take_page(tools, page, min(page_size, self._settings.max_page_size))
         return await self._listed(shown, len(tools), detail, caller, pagination)
+
+    async def overview(self, *, caller: Caller | None = None) -> Overview:
+        """Return what the caller can see in sum, and which generation of the catalogue that is."""
+        return await self._store.overview(caller or self.caller)
 
     async def list_categories(self, *, caller: Caller | None = None) -> list[Category]:
         """Count the tools of each category."""
@@ -271,8 +282,9 @@ class Scout:
         if tool is None:
             raise not_found(name, visible)
         near = {item.key: cosine for item, cosine in await self._store.similar(caller, name, _SIMILAR)}
-        ranked = rank_related(tool, visible, near)[:limit]
-        tools = await self._store.tools(caller, [item.facets.key for item in ranked])
+        found = rank_related(tool, visible, near)
+        ranked = Ranking(best=found[:limit], matched=len(found))
+        tools = await self._store.tools(caller, [item.facets.key for item in ranked.best])
         return answer_query(Query(text=name, ranker="", limit=limit), ranked, tools, await self._store.overview(caller))
 
     async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller | None = None) -> Answer:

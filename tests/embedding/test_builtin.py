@@ -115,9 +115,9 @@ class Watched:
 @pytest.mark.parametrize("threads", [0, 1, 2])
 async def test_no_more_threads_work_than_are_allowed(model: BuiltinEmbedder, threads: int) -> None:
     bounded = BuiltinEmbedder(threads=threads)
-    tokenizer, session = model._load()
+    tokenizer, session = model._load(1)
     watched = Watched(session)
-    bounded._loaded = (tokenizer, watched)
+    bounded._loaded[1] = (tokenizer, watched)
     await asyncio.gather(*(bounded.embed_documents([document("x")] * 20) for _ in range(5)))
     assert 1 <= watched.most <= max(1, threads)
     assert all(name.startswith("toolscout-embed-document") for name in watched.threads)
@@ -127,7 +127,7 @@ async def test_no_more_threads_work_than_are_allowed(model: BuiltinEmbedder, thr
 async def test_queries_do_not_wait_behind_documents(model: BuiltinEmbedder) -> None:
     """A query is answered while every document thread is held up: they have threads of their own."""
     held = BuiltinEmbedder(threads=1)
-    tokenizer, session = model._load()
+    tokenizer, session = model._load(1)
     release = threading.Event()
 
     class Held:
@@ -136,7 +136,7 @@ async def test_queries_do_not_wait_behind_documents(model: BuiltinEmbedder) -> N
                 assert release.wait(60)
             return session.run(*given)
 
-    held._loaded = (tokenizer, Held())
+    held._loaded[1] = (tokenizer, Held())
     documents = asyncio.ensure_future(held.embed_documents([document("x")]))
     async with asyncio.timeout(60):
         assert (await held.embed_queries(["send"])).shape == (1, 384)

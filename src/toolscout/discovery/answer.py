@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from toolscout.discovery.budget import fit_budget
 from toolscout.discovery.format import count_tokens, format_match
 from toolscout.discovery.suggest import nothing_affordable, nothing_fits
-from toolscout.models import Answer, Detail, Facets, Metadata, Overview, Pagination, Query, Ranked, Tool, ToolMatch
+from toolscout.models import Answer, Detail, Facets, Metadata, Overview, Pagination, Query, Ranking, Tool, ToolMatch
 
 
 def answer_query(
     query: Query,
-    ranked: Sequence[Ranked],
+    ranking: Ranking,
     tools: Mapping[str, Tool],
     overview: Overview,
     degraded: str | None = None,
@@ -28,16 +28,16 @@ def answer_query(
             explain=item.parts if query.explain else None,
             available=item.facets.server not in down,
         )
-        for item in ranked[: query.limit]
+        for item in ranking.best
         if item.facets.key in tools
     ]
     fitted = fit_budget(matches, query.detail, query.max_tokens)
     suggestions: tuple[str, ...] = ()
     if matches and not fitted:
-        suggestions = nothing_affordable(len(ranked))
+        suggestions = nothing_affordable(ranking.matched)
     elif query.ranker and not matches:
         suggestions = nothing_fits(query.text, overview.categories)
-    metadata = _metadata(fitted, overview, len(ranked), query.detail, query.ranker, degraded)
+    metadata = _metadata(fitted, overview, ranking.matched, query.detail, query.ranker, degraded)
     return Answer(matches=fitted, metadata=metadata, suggestions=suggestions)
 
 

@@ -5,40 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolscout.discovery.rankers.boosted import rank_boosted
+from toolscout.discovery.rankers.boosted import TOP_K_SERVICES, rank_boosted
 from toolscout.discovery.rankers.fuzzy import rank_fuzzy
 from toolscout.discovery.rankers.hybrid import rank_hybrid
 from toolscout.discovery.rankers.keyword import rank_keyword
 from toolscout.discovery.rankers.semantic import rank_semantic
-from toolscout.models import Candidates, Facets, Intent, Query, Ranked
+from toolscout.models import Candidates, Facets, Intent, Query, Ranked, Ranking
 
 BY_TEXT = ("keyword", "fuzzy")
 """The rankers that read every visible tool's text; the others score candidates."""
 
 
-def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candidates) -> list[Ranked]:
+def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
     """Rank by vectors and words."""
     if query.ranker == "semantic":
-        return _finish(query, rank_semantic(candidates, query.filter.tags), 0.0)
+        return _finish(query, rank_semantic(candidates, query.filter.tags))
     if query.ranker == "boosted":
-        return _finish(query, rank_boosted(query.text, candidates), 0.0)
-    return _finish(query, rank_hybrid(query, intents, candidates), 0.0)
+        return _finish(query, rank_boosted(query.text, candidates, query.top_k_services or TOP_K_SERVICES))
+    ranking = rank_hybrid(query, intents, candidates)
+    return replace(ranking, best=[_tagged(query, item) for item in ranking.best])
 
 
-def rank_texts(query: Query, tools: Sequence[Facets]) -> list[Ranked]:
+def rank_texts(query: Query, tools: Sequence[Facets]) -> Ranking:
     """Rank by the text of every tool."""
     ranker = rank_keyword if query.ranker == "keyword" else rank_fuzzy
-    return _finish(query, ranker(query.text, tools), 0.0)
+    return _finish(query, ranker(query.text, tools))
 
 
-def _finish(query: Query, ranked: list[Ranked], threshold: float) -> list[Ranked]:
-    least = threshold if query.threshold is None else query.threshold
-    wanted = {tag.casefold() for tag in query.filter.tags}
+def _finish(query: Query, ranked: list[Ranked]) -> Ranking:
+    least = 0.0 if query.threshold is None else query.threshold
     kept = [item for item in ranked if item.score >= least]
     if query.ranker != "keyword":
         kept.sort(key=lambda item: (-item.score, item.facets.key))
-    if not wanted:
-        return kept
-    return [
-        replace(item, matched_tags=tuple(tag for tag in item.facets.tags if tag.casefold() in wanted)) for item in kept
-    ]
+    return Ranking(best=[_tagged(query, item) for item in kept[: query.limit]], matched=len(kept))
+
+
+def _tagged(query: Query, item: Ranked) -> Ranked:
+    """Name the tags that were asked for and are there."""
+    if not query.filter.tags:
+        return item
+    wanted = {tag.casefold() for tag in query.filter.tags}
+    return replace(item, matched_tags=tuple(tag for tag in item.facets.tags if tag.casefold() in wanted))

@@ -13,7 +13,7 @@ from toolscout.discovery.correct import correct_terms, misspelt
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
 from toolscout.discovery.understand import texts_to_embed, understand, with_vectors
 from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
-from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranked
+from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranking
 from toolscout.ports import Embedder, Store
 from toolscout.settings import Settings
 
@@ -40,9 +40,9 @@ class Search:
         intents, degraded = await self._with_vectors(queries, understood, overview)
         answers = []
         for query, needs in zip(queries, intents, strict=True):
-            ranked, used = await self._ranked(query, needs, degraded, caller)
-            tools = await self.store.tools(caller, [item.facets.key for item in ranked[: query.limit]])
-            answers.append(answer_query(used, ranked, tools, overview, degraded, down))
+            ranking, used = await self._ranked(query, needs, degraded, caller)
+            tools = await self.store.tools(caller, [item.facets.key for item in ranking.best])
+            answers.append(answer_query(used, ranking, tools, overview, degraded, down))
         took_ms = (time.perf_counter() - started) * 1_000
         return [answer.timed(took_ms) for answer in answers]
 
@@ -57,7 +57,7 @@ class Search:
 
     async def _ranked(
         self, query: Query, intents: Sequence[Intent], degraded: str | None, caller: Caller
-    ) -> tuple[list[Ranked], Query]:
+    ) -> tuple[Ranking, Query]:
         if degraded and query.ranker in _BY_VECTOR:
             query = replace(query, ranker="keyword", threshold=None)
         if query.ranker in BY_TEXT:

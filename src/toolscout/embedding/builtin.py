@@ -11,7 +11,6 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +32,11 @@ class BuiltinEmbedder:
         """Read the manifest; nothing heavy happens yet."""
         self.manifest = Manifest.read(folder)
         self._loading = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
+        self._loaded: dict[int, tuple[Any, Any]] = {}
+        self._threads = max(1, threads)
         # Indexing must not make a search wait: documents and queries have threads of their own.
-        self._query_threads = ThreadPoolExecutor(max(1, threads), "toolscout-embed-query")
-        self._document_threads = ThreadPoolExecutor(max(1, threads), "toolscout-embed-document")
+        self._query_threads = ThreadPoolExecutor(self._threads, "toolscout-embed-query")
+        self._document_threads = ThreadPoolExecutor(self._threads, "toolscout-embed-document")
 
     @property
     def model_id(self) -> str:
@@ -62,51 +62,53 @@ class BuiltinEmbedder:
         """End the threads; a text under way is finished first."""
         for pool in (self._query_threads, self._document_threads):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
-        self._loaded = None
+        self._loaded.clear()
 
     async def _embed(
         self, texts: Sequence[str], max_tokens: int, pool: ThreadPoolExecutor, progress: Progress | None
     ) -> FloatArray:
         import numpy as np
 
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         run = asyncio.get_running_loop().run_in_executor
-        done = 0
+        if len(texts) == 1 and pool is self._query_threads:
+            # One query alone is fastest with all threads inside the model; several texts are, with one thread each.
+            return (await run(pool, self._embed_one, texts[0], max_tokens, self._threads))[None]
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), _REPORT_EVERY):
-            batch = range(start, min(start + _REPORT_EVERY, len(texts)))
-            await asyncio.gather(
-                *(run(pool, partial(self._embed_one, texts, vectors, row, max_tokens)) for row in batch)
-            )
-            done += len(batch)
+            batch = texts[start : start + _REPORT_EVERY]
+            found = await asyncio.gather(*(run(pool, self._embed_one, text, max_tokens, 1) for text in batch))
+            vectors[start : start + len(batch)] = found
             if progress:
-                progress(done, len(texts))
+                progress(start + len(batch), len(texts))
         return vectors
 
-    def _embed_one(self, texts: Sequence[str], vectors: FloatArray, row: int, max_tokens: int) -> None:
+    def _embed_one(self, text: str, max_tokens: int, threads: int) -> FloatArray:
         import numpy as np
 
-        tokenizer, session = self._load()
-        ids = tokenizer.encode(texts[row]).ids
+        tokenizer, session = self._load(threads)
+        ids = tokenizer.encode(text).ids
         if len(ids) > max_tokens:
             ids = [*ids[: max_tokens - 1], ids[-1]]
         given = np.array([ids], dtype=np.int64)
-        output = session.run(None, {"input_ids": given, "attention_mask": np.ones_like(given)})[0]
-        if output.shape[1] != self.dimension:
+        output: FloatArray = session.run(None, {"input_ids": given, "attention_mask": np.ones_like(given)})[0][0]
+        if len(output) != self.dimension:
             raise DimensionError(
-                f"model {self.model_id} gave vectors of {output.shape[1]} numbers, its manifest says {self.dimension}",
+                f"model {self.model_id} gave vectors of {len(output)} numbers, its manifest says {self.dimension}",
                 hint=f"correct `dimension` in {self.manifest.folder / 'manifest.json'}",
             )
-        vectors[row] = output[0]
+        return output
 
-    def _load(self) -> tuple[Any, Any]:
-        loaded = self._loaded
+    def _load(self, threads: int) -> tuple[Any, Any]:
+        """Return the tokenizer and a session with so many threads inside, each loaded when it is first needed."""
+        loaded = self._loaded.get(threads)
         if loaded is None:
             with self._loading:
-                loaded = self._loaded = self._loaded or _load(self.manifest)
+                loaded = self._loaded.get(threads) or _load(self.manifest, threads)
+                self._loaded[threads] = loaded
         return loaded
 
 
-def _load(manifest: Manifest) -> tuple[Any, Any]:
+def _load(manifest: Manifest, threads: int) -> tuple[Any, Any]:
     try:
         import onnxruntime
         from tokenizers import Tokenizer
@@ -115,7 +117,7 @@ def _load(manifest: Manifest) -> tuple[Any, Any]:
         tokenizer.no_padding()
         tokenizer.enable_truncation(max(manifest.max_tokens, manifest.query_max_tokens))
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         model = str(manifest.folder / "model.onnx")

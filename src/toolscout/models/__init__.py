@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
 from toolscout.models.catalogue import FIELDS, Dropped, Entry, Facets, IndexReport, Overview, Publication, Terms
-from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, SearchOptions
+from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
 from toolscout.models.tools import LOCAL, TEMPLATE, Caller, CallResult, Document, Overlay, Server, ServerStatus, Tool
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "Publication",
     "Query",
     "Ranked",
+    "Ranking",
     "SearchOptions",
     "Server",
     "ServerStatus",

@@ -105,3 +105,4 @@ class Overview:
     generation: int
     model_id: str
     stale: bool = False
+    servers: tuple[str, ...] = ()

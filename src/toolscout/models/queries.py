@@ -73,6 +73,14 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The best tools in order, at least as many as were asked for, and how many there are in all."""
+
+    best: Sequence[Ranked]
+    matched: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """What is asked: one text, how to narrow it, how to rank and how to show it."""
 
@@ -84,6 +92,7 @@ class Query:
     detail: Detail = "brief"
     max_tokens: int | None = None
     explain: bool = False
+    top_k_services: int | None = None
 
 
 class SearchOptions(TypedDict, total=False):
@@ -99,4 +108,5 @@ class SearchOptions(TypedDict, total=False):
     max_tokens: int | None
     ranker: str | None
     explain: bool
+    top_k_services: int | None
     caller: Caller

@@ -79,6 +79,7 @@ class SqliteStore:
             generation=snapshot.generation,
             model_id=snapshot.model_id,
             stale=self._stale,
+            servers=view.servers,
         )
 
     async def stamps(self, tenant: str, server: str) -> Mapping[str, str]:

@@ -10,26 +10,28 @@ import numpy.typing as npt
 
 from toolscout.discovery.fuse import THRESHOLD, Evidence, Fused, fuse
 from toolscout.discovery.rankers.plain import folded, spaced
-from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked
+from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked, Ranking
 from toolscout.words import actions, wanted_action
 
 _LONGEST_NAME = 128
 
 
-def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates) -> list[Ranked]:
-    """Score the candidates; nothing at all when even the best is below the threshold."""
+def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
+    """Score the candidates, best first; nothing at all when even the best is below the threshold."""
     fused = fuse(_evidence(query, intents, candidates))
     best = float(fused.score.max(initial=0.0))
     least = query.threshold if query.threshold is not None else (0.0 if best >= THRESHOLD else 2.0)
-    kept = np.flatnonzero(fused.score >= least)
-    return [
+    order = np.argsort(-fused.score, kind="stable")  # candidates come in the order of keys, so ties fall by key
+    best_ones = [
         Ranked(
             facets=candidates.facets[row],
             score=float(fused.score[row]),
             parts=_parts(row, intents, candidates, fused) if query.explain else {},
         )
-        for row in kept.tolist()
+        for row in order[: query.limit].tolist()
+        if fused.score[row] >= least
     ]
+    return Ranking(best=best_ones, matched=int((fused.score >= least).sum()))
 
 
 def _evidence(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Evidence:

@@ -32,6 +32,7 @@ class View:
     count: int
     tokens: int = 0
     categories: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
 
 
 class Snapshot:
@@ -79,6 +80,7 @@ class Snapshot:
             count=len(shown),
             tokens=sum(item.tokens for item in shown),
             categories=tuple(sorted({item.category for item in shown})),
+            servers=tuple(sorted({item.server for item in shown})),
         )
         with self._lock:
             self._views[caller] = view
