@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from toolscout.discovery.rankers.plain import folded, has_part, has_word, may_be_part, plain_words, spaced
 from toolscout.models import Facets, Ranked
@@ -19,11 +19,12 @@ def rank_fuzzy(query: str, tools: Sequence[Facets]) -> list[Ranked]:
     """Score every tool that any word of the query reaches."""
     phrase = folded(query.strip())
     words = plain_words(query)
-    similar = _similar(words, tools)
+    names = {name for facets in tools for name in _names(facets)}
+    similar = {word: _similar(word, names) for word in words}
     ranked = []
-    for row, facets in enumerate(tools):
+    for facets in tools:
         tiers = _Tiers(facets)
-        each = [tiers.best(word) or similar[number][row] for number, word in enumerate(words)]
+        each = [tiers.best(word) or tiers.nearest(similar[word]) for word in words]
         mean = sum(each) / max(len(each), 1)
         score = max(mean, tiers.of_name(phrase))
         if score > 0:
@@ -43,6 +44,8 @@ class _Tiers:
         self.words = spaced(facets.name)
         self.keywords = [folded(keyword) for keyword in (*facets.keywords, *facets.tags)]
         self.description = folded(facets.description)
+        self.names = _names(facets)
+        self.all = "\n".join((self.name, self.words, self.description, *self.keywords))
 
     def of_name(self, text: str) -> float:
         """Return the tier of the name alone; it is all that the whole query can reach as one phrase."""
@@ -53,7 +56,12 @@ class _Tiers:
             starts = self.name.startswith(text) or self.words.startswith(text)
         return 0.9 if starts else 0.0
 
+    def nearest(self, similar: Mapping[str, float]) -> float:
+        return max((similar[name] for name in self.names if name in similar), default=0.0) if similar else 0.0
+
     def best(self, word: str) -> float:
+        if word not in self.all:
+            return 0.0
         if tier := self.of_name(word):
             return tier
         if word in self.keywords:
@@ -67,17 +75,13 @@ class _Tiers:
         return 0.5 if has_part(word, self.description) else 0.0
 
 
-def _similar(words: Sequence[str], tools: Sequence[Facets]) -> list[list[float]]:
-    """Return, for each query word and tool, the scaled edit similarity to the nearest word of name or keywords."""
+def _names(facets: Facets) -> list[str]:
+    return [*spaced(facets.name).split(), *(folded(keyword) for keyword in facets.keywords)]
+
+
+def _similar(word: str, names: Iterable[str]) -> dict[str, float]:
+    """Return the names' words and keywords that are spelt like the word, with their scaled edit similarity."""
     from rapidfuzz.distance import Levenshtein
 
-    vocabulary: dict[str, int] = {}
-    held = []
-    for facets in tools:
-        own = {*spaced(facets.name).split(), *(folded(keyword) for keyword in facets.keywords)}
-        held.append([vocabulary.setdefault(word, len(vocabulary)) for word in sorted(own)])
-    table = []
-    for word in words:
-        near = [Levenshtein.normalized_similarity(word, other, score_cutoff=SIMILAR_FROM) for other in vocabulary]
-        table.append([SIMILAR_SCALE * max((near[number] for number in numbers), default=0.0) for numbers in held])
-    return table
+    near = ((name, Levenshtein.normalized_similarity(word, name, score_cutoff=SIMILAR_FROM)) for name in names)
+    return {name: SIMILAR_SCALE * similarity for name, similarity in near if similarity}

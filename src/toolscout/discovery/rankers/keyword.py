@@ -43,8 +43,11 @@ class _Texts:
         self.description = folded(facets.description)
         self.category = folded(facets.category)
         self.tags = [folded(tag) for tag in facets.tags]
+        self.all = "\n".join((self.name, self.words, self.description, self.category, *self.tags))
 
     def points(self, text: str) -> int:
+        if text not in self.all:
+            return 0
         points = 0
         if text in (self.name, self.words):
             points += EXACT_NAME
