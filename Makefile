@@ -1,6 +1,8 @@
 # Needs Python >= 3.11, git and make; everything else is installed into .venv and .tools.
 PYTHON ?= python3
 UV := .tools/bin/uv
+# The certificates of the machine, as pip uses them: a network may have an issuer of its own.
+export UV_SYSTEM_CERTS := 1
 DEMO := sqlite:///build/demo.db
 
 .PHONY: demo test bench clean
@@ -8,7 +10,7 @@ DEMO := sqlite:///build/demo.db
 ## Set up, index the bundled sample and search it.
 demo: .venv/installed
 	@.venv/bin/toolscout index --sample --store $(DEMO)
-	@.venv/bin/toolscout search "let the team know that the release is out" --store $(DEMO) --limit 5
+	@.venv/bin/toolscout search "refund a customer and tell them by email" --store $(DEMO) --limit 5
 
 ## Set up and run lint, types and tests.
 test: .venv/developing

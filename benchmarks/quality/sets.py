@@ -6,6 +6,7 @@ TOOLSCOUT_BENCH=... python -m benchmarks.quality.sets
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,17 @@ def overlap(item: Labelled, tools: dict[str, dict[str, Any]]) -> float:
     return max(shares, default=0.0)
 
 
+async def among_many(name: str, pool: list[dict[str, Any]]) -> str:
+    """Return a store that holds the catalogue's vectors already, so that they are embedded once for all sets."""
+    base, own = BUILD / "catalogue.db", BUILD / f"{name}-many.db"
+    if not base.exists():
+        async with Scout.open(store=f"sqlite:///{base}") as scout:
+            await scout.index_tools(pool)
+    if not own.exists():
+        shutil.copy(base, own)
+    return f"sqlite:///{own}"
+
+
 def with_distractors(tools: list[dict[str, Any]], pool: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add the catalogue, less what has the id or the text of one of the set's own tools."""
     ids = {tool["id"] for tool in tools}
@@ -88,7 +100,7 @@ async def measure() -> None:
                     gained = ndcg(outcome.found, outcome.labelled.gold, 10)
                     slices.setdefault(name, {}).setdefault(label, []).append(gained)
         many = with_distractors(tools, pool)
-        found = await outcomes(many, queries[:400], "hybrid", f"sqlite:///{BUILD / name}-many.db")
+        found = await outcomes(many, queries[:400], "hybrid", await among_many(name, pool))
         distracted[name] = summarize(found, len(many))
         distracted[name]["recall@5"] = sum(recall(o.found, o.labelled.gold, 5) for o in found) / len(found)
         print(name, by_ranker["hybrid"][name], "with distractors", distracted[name]["ndcg@10"], flush=True)
