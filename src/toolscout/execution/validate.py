@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,23 +78,22 @@ def _repaired(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[
 
 def _converted(value: Any, kinds: frozenset[str]) -> Any:
     if isinstance(value, str) and kinds and "string" not in kinds:
-        try:
-            read = json.loads(value)
-        except ValueError:
-            lowered = value.strip().lower()
-            return (
-                {"true": True, "false": False}[lowered]
-                if "boolean" in kinds and lowered in ("true", "false")
-                else value
-            )
-        return read if _kind_of(read) in _accepted(kinds) else value
-    if isinstance(value, float) and kinds == {"integer"} and math.isfinite(value) and value.is_integer():
-        return int(value)
+        read = _read(value)
+        if _kind_of(read) in _accepted(kinds):
+            return read
     if isinstance(value, (int, float)) and not isinstance(value, bool) and kinds == {"string"}:
         return json.dumps(value)
-    if kinds == {"array"} and not isinstance(value, (list, Mapping)) and value is not None:
+    if kinds == {"array"} and value is not None and not isinstance(value, (list, Mapping)):
         return [value]
     return value
+
+
+def _read(text: str) -> Any:
+    """Read a text as the JSON that it may be; `True` and `False` as Python writes them, too."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"true": True, "false": False}.get(text.strip().lower(), text)
 
 
 def _accepted(kinds: frozenset[str]) -> frozenset[str]:

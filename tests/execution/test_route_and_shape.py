@@ -1,0 +1,79 @@
+"""Before a call goes out, and after its result came back."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolscout import DefinitionChangedError, NotReadOnlyError, Tool
+from toolscout.execution.route import check_route
+from toolscout.execution.shape import shape_result, size_of
+
+TOOL = Tool(
+    key="s__t",
+    id="s__t",
+    server="s",
+    server_title="s",
+    name="t",
+    description="new",
+    input_schema={"type": "object"},
+    fingerprint="abcdef0123456789",
+    annotations={"readOnlyHint": True},
+)
+URI = "toolscout://results/x"
+
+
+def test_a_call_with_the_version_that_was_shown_goes_out() -> None:
+    check_route(TOOL, version="abcdef012345", read_only=True)
+    check_route(TOOL, version=None, read_only=False)
+
+
+def test_a_definition_that_changed_since_is_noticed_and_shown_anew() -> None:
+    with pytest.raises(DefinitionChangedError, match="has changed") as caught:
+        check_route(TOOL, version="ffff", read_only=False)
+    assert caught.value.details == {"version": TOOL.version, "description": "new", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        replace(TOOL, annotations={}),
+        replace(TOOL, annotations={"readOnlyHint": False}),
+        replace(TOOL, annotations={"readOnlyHint": "yes"}),
+        replace(TOOL, trusted=False),
+    ],
+)
+def test_only_what_a_trusted_server_declares_read_only_passes_the_reading_door(tool: Tool) -> None:
+    with pytest.raises(NotReadOnlyError, match="not declared"):
+        check_route(tool, version=None, read_only=True)
+
+
+def test_a_long_text_is_cut_with_a_notice_and_a_link_to_the_rest() -> None:
+    result = {"content": [{"type": "text", "text": "x" * 10_000}], "structuredContent": {"a": 1}, "_meta": {"m": 1}}
+    shaped = shape_result(result, 2_000, URI)
+    text, notice, link = shaped["content"]
+    assert 0 < len(text["text"]) < 2_000
+    assert "10,0" in notice["text"]
+    assert URI in notice["text"]
+    assert link == {"type": "resource_link", "uri": URI, "name": "whole result", "mimeType": "application/json"}
+    assert shaped["_meta"] == {"m": 1}
+    assert "structuredContent" not in shaped
+
+
+def test_an_image_that_does_not_fit_is_left_out_whole() -> None:
+    image = {"type": "image", "data": "A" * 10_000, "mimeType": "image/png"}
+    shaped = shape_result({"content": [{"type": "text", "text": "see"}, image]}, 1_000, URI)
+    assert [item["type"] for item in shaped["content"]] == ["text", "text", "resource_link"]
+
+
+@given(
+    st.lists(st.text(max_size=400).map(lambda text: {"type": "text", "text": text}), max_size=8),
+    st.integers(min_value=700, max_value=3_000),
+)
+def test_a_cut_result_is_never_over_the_cap_and_always_json(content: list[Any], cap: int) -> None:
+    shaped = shape_result({"content": content}, cap, URI)
+    assert size_of(shaped) <= cap
+    json.loads(json.dumps(shaped))

@@ -1,0 +1,134 @@
+"""Arguments: what fits goes out as it is, usual slips are repaired and told, the rest says what to change."""
+
+import socket
+from typing import Any
+
+import pytest
+
+from toolscout import InvalidArgumentsError, Tool
+from toolscout.execution.validate import validate_arguments
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer"},
+        "factor": {"type": "number"},
+        "metric": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "where": {"type": "object"},
+        "units": {"enum": ["celsius", "fahrenheit"]},
+        "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+def tool(schema: dict[str, Any] | None = None) -> Tool:
+    return Tool(
+        key="w__forecast",
+        id="w__forecast",
+        server="w",
+        server_title="w",
+        name="forecast",
+        input_schema=SCHEMA if schema is None else schema,
+    )
+
+
+def test_arguments_that_fit_go_out_as_they_are() -> None:
+    given = {"city": "Oslo", "days": 3, "limit": None, "tags": ["a"], "where": {"x": 1}}
+    assert validate_arguments(tool(), given) == (given, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ('{"city": "Oslo"}', {"city": "Oslo"}),
+        ({"arguments": {"city": "Oslo"}}, {"city": "Oslo"}),
+        ({"input": {"city": "Oslo"}}, {"city": "Oslo"}),
+        ({"city": "Oslo", "days": "3"}, {"city": "Oslo", "days": 3}),
+        ({"city": "Oslo", "factor": "1.5"}, {"city": "Oslo", "factor": 1.5}),
+        ({"city": "Oslo", "factor": "2"}, {"city": "Oslo", "factor": 2}),
+        ({"city": "Oslo", "metric": "True"}, {"city": "Oslo", "metric": True}),
+        ({"city": "Oslo", "metric": "false"}, {"city": "Oslo", "metric": False}),
+        ({"city": "Oslo", "tags": "wind"}, {"city": "Oslo", "tags": ["wind"]}),
+        ({"city": "Oslo", "tags": '["wind"]'}, {"city": "Oslo", "tags": ["wind"]}),
+        ({"city": "Oslo", "where": '{"x": 1}'}, {"city": "Oslo", "where": {"x": 1}}),
+        ({"city": 7150, "days": 1}, {"city": "7150", "days": 1}),
+        ({"city": "Oslo", "days": None}, {"city": "Oslo"}),
+        ({"city": "Oslo", "limit": "4"}, {"city": "Oslo", "limit": 4}),
+    ],
+)
+def test_the_usual_slips_of_models_are_repaired_and_told(given: Any, sent: dict[str, Any]) -> None:
+    arguments, repairs = validate_arguments(tool(), given)
+    assert arguments == sent
+    assert repairs
+    assert all(isinstance(value, type(sent[name])) for name, value in arguments.items())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "'city' is missing"),
+        (None, "'city' is missing"),
+        ({"city": "Oslo", "town": "x"}, "it takes city, days"),
+        ({"city": "Oslo", "days": "three"}, "days must be integer, not string"),
+        ({"city": "Oslo", "days": 2.5}, "days must be integer, not number"),
+        ({"city": "Oslo", "units": "kelvin"}, "units must be one of 'celsius', 'fahrenheit'"),
+        ({"city": ["Oslo"]}, "city must be string, not array"),
+        ({"city": None}, "city must be string, not null"),
+        ("not json", "must be an object"),
+        (["Oslo"], "must be an object"),
+        (3, "must be an object"),
+    ],
+)
+def test_what_cannot_be_repaired_says_what_to_change_and_sends_nothing(given: Any, said: str) -> None:
+    with pytest.raises(InvalidArgumentsError, match="w__forecast") as caught:
+        validate_arguments(tool(), given)
+    assert said in caught.value.message
+    assert "nothing was sent" in caught.value.hint
+    assert caught.value.details["input_schema"] == SCHEMA
+
+
+def test_a_parameter_that_is_called_arguments_is_not_unwrapped() -> None:
+    schema = {"type": "object", "properties": {"arguments": {"type": "object"}}}
+    given = {"arguments": {"city": "Oslo"}}
+    assert validate_arguments(tool(schema), given) == (given, ())
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "nonsense"},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}},
+        {"type": "object", "properties": {"a": {"pattern": "("}}},
+        {"$ref": "#"},
+        {"type": "object", "properties": "none"},
+    ],
+)
+def test_a_schema_that_is_itself_broken_hinders_nobody(schema: dict[str, Any]) -> None:
+    assert validate_arguments(tool(schema), {"a": "x"}) == ({"a": "x"}, ())
+
+
+def test_a_schema_that_contains_itself_is_followed_as_deep_as_the_arguments_go() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"next": {"$ref": "#"}, "value": {"type": "integer"}},
+        "required": ["value"],
+    }
+    good = {"value": 1, "next": {"value": 2, "next": {"value": 3}}}
+    assert validate_arguments(tool(schema), good)[0] == good
+    with pytest.raises(InvalidArgumentsError, match=r"next\.next"):
+        validate_arguments(tool(schema), {"value": 1, "next": {"value": 2, "next": {"value": "x"}}})
+
+
+def test_a_reference_into_the_network_is_never_fetched() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
+        schema = {"type": "object", "properties": {"a": {"$ref": url}}}
+        assert validate_arguments(tool(schema), {"a": 1}) == ({"a": 1}, ())
+        with pytest.raises(TimeoutError):
+            listener.accept()
