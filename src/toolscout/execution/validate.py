@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,15 +12,17 @@ from toolscout.models import Tool
 
 _WRAPPERS = ("arguments", "args", "input", "params", "parameters")
 _MAX_ERRORS = 5
+_MAX_VALIDATORS = 1_024
+_validators: dict[tuple[str, str], Any] = {}
 
 
 def validate_arguments(tool: Tool, given: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments to send and the repairs that were made; raise InvalidArgumentsError when they cannot do."""
     arguments, repairs = _as_object(tool, given)
-    problems = _problems(tool.input_schema, arguments)
+    problems = _problems(tool, arguments)
     if problems:
         repaired, made = _repaired(tool.input_schema, arguments)
-        left = _problems(tool.input_schema, repaired) if made else problems
+        left = _problems(tool, repaired) if made else problems
         if not left:
             return repaired, (*repairs, *made)
         problems = left
@@ -136,23 +139,43 @@ def _kinds(parameter: Any) -> frozenset[str]:
     return frozenset()
 
 
-def _problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+def _problems(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     """Say what is wrong in words that name the parameter; a schema that is itself broken hinders nobody."""
+    from referencing.exceptions import Unresolvable
+
+    validator = _validator(tool)
+    if validator is None:
+        return []
+    try:
+        found = sorted(validator.iter_errors(arguments), key=lambda error: [str(part) for part in error.path])
+    except (Unresolvable, RecursionError, re.error):
+        return []
+    return [_told(error) for error in found]
+
+
+def _validator(tool: Tool) -> Any:
+    """Return the validator of a definition, made once; None where the schema says nothing that can be checked."""
+    key = (tool.key, tool.fingerprint or json.dumps(tool.input_schema, sort_keys=True))
+    if key not in _validators:
+        if len(_validators) >= _MAX_VALIDATORS:
+            _validators.clear()
+        _validators[key] = _made(tool.input_schema)
+    return _validators[key]
+
+
+def _made(schema: Mapping[str, Any]) -> Any:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
-    from referencing.exceptions import Unresolvable
 
     if not schema:
-        return []
+        return None
     try:
         Draft202012Validator.check_schema(schema)
-        # An empty registry: a `$ref` into the network is an error here, never a request.
-        validator = Draft202012Validator(schema, registry=Registry())
-        found = sorted(validator.iter_errors(arguments), key=lambda error: [str(part) for part in error.path])
-    except (SchemaError, Unresolvable, RecursionError):
-        return []
-    return [_told(error) for error in found]
+    except (SchemaError, RecursionError):
+        return None
+    # An empty registry: a `$ref` into the network is an error here, never a request.
+    return Draft202012Validator(schema, registry=Registry())
 
 
 def _told(error: Any) -> str:
