@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from servers import (  # noqa: F401 - fixtures
+    everything_http,
+    everything_server,
+    everything_sse,
+    filesystem_server,
+    git_server,
+    memory_server,
+    time_server,
+)
 from toolscout import Scout, sample
 from toolscout.embedding import builtin
 from toolscout.embedding.manifest import Manifest
@@ -164,9 +173,10 @@ def toolscout(
 
     # Every run would load the same weights again: those that are loaded already are as real.
     own, load = embedder.inner, builtin._load
+    loaded = {threads: own._load(threads) for threads in (1, own._threads)}
 
     def reuse(manifest: Manifest, threads: int) -> Any:
-        return own._load(threads) if manifest == own.manifest else load(manifest, threads)
+        return loaded[threads] if manifest == own.manifest and threads in loaded else load(manifest, threads)
 
     monkeypatch.setattr(builtin, "_load", reuse)
 

@@ -16,7 +16,10 @@ from toolscout.ports import LiveServer, ToolProvider
 from toolscout.providers.rows import RowsProvider
 from toolscout.settings import Settings
 
+_REMEMBERED_REPORTS = 100
+
 _log = logging.getLogger("toolscout")
+_log.addHandler(logging.NullHandler())  # a program that wants to hear it adds its own
 
 Index = Callable[[Sequence[ToolProvider]], Awaitable[IndexReport]]
 Remove = Callable[[str], Awaitable[int]]
@@ -34,6 +37,8 @@ class Live:
         self._listed: dict[str, ToolProvider] = {}
         self._seen: set[str] = set()
         self._down_since: dict[str, float] = {}
+        self.reports: list[IndexReport] = []
+        """What the last publications did, oldest first."""
         self._progress = asyncio.Condition()
         self._publisher: asyncio.Task[None] | None = None
 
@@ -110,7 +115,8 @@ class Live:
                 batch = dict(self._listed)
             try:
                 if batch:
-                    await self._index(list(batch.values()))
+                    self.reports.append(await self._index(list(batch.values())))
+                    del self.reports[:-_REMEMBERED_REPORTS]
                 await self._forget()
             except ToolscoutError as error:
                 _log.error("the catalogue cannot be changed now: %s", error.message)

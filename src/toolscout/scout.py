@@ -109,9 +109,7 @@ class Scout:
             if self._tools is not None:
                 await self.index_tools(self._tools)
             if self._config is not None:
-                await self.connect(self._config)
-                if self._live:
-                    await self._live.settled()
+                await (await self.connect(self._config)).settled()
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
@@ -350,11 +348,11 @@ class Scout:
         """Return the live servers, where a config was given."""
         return self._live
 
-    async def connect(self, config: Config) -> None:
+    async def connect(self, config: Config) -> Live:
         """Begin to connect the servers of a config, or follow its edit; return at once."""
         if self._live:
             await self._live.apply(config)
-            return
+            return self._live
 
         async def index(providers: Sequence[ToolProvider]) -> IndexReport:
             return await self.index(providers, caller=_ANYONE)
@@ -366,6 +364,7 @@ class Scout:
 
         self._live = Live(config, self._settings, index=index, remove=remove)
         await self._live.start()
+        return self._live
 
     async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:
         check_detail(detail)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
 
 import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
+from toolscout.settings import Settings, data_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +25,18 @@ class Finding:
     fix: str = ""
 
 
-def doctor(store: options.Store = None, json: options.Json = False) -> None:
-    """Check Python, settings, model, store and catalogue; exit 1 when something is wrong.
+def doctor(config: options.ConfigFiles = None, store: options.Store = None, json: options.Json = False) -> None:
+    """Check Python, settings, model, store, catalogue, config and servers; exit 1 when something is wrong.
 
-    Example: `toolscout doctor --json`
+    Every server of the config is started once, to see whether it answers.
+
+    Example: `toolscout doctor --config mcp.json`
     """
     from rich.text import Text
 
     from toolscout.cli.show import console, print_json
 
-    findings = options.run(examine(store))
+    findings = options.run(examine(store, config or []))
     if json:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -45,12 +50,8 @@ def doctor(store: options.Store = None, json: options.Json = False) -> None:
         raise typer.Exit(1)
 
 
-async def examine(store: str | None) -> list[Finding]:
+async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Finding]:
     """Look at everything, going on after a finding where that is possible."""
-    from dataclasses import replace
-
-    from toolscout.settings import Settings
-
     version = ".".join(map(str, sys.version_info[:3]))
     findings = [Finding(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
     try:
@@ -61,14 +62,44 @@ async def examine(store: str | None) -> list[Finding]:
     settings = replace(settings, store=store if store is not None else settings.store)
     findings.append(await _model(settings))
     findings.extend(await _catalogue(settings))
+    findings.extend(await _servers(configs, settings))
     return findings
 
 
-async def _model(settings: object) -> Finding:
-    from toolscout.embedding import open_embedder
-    from toolscout.settings import Settings
+async def _servers(configs: Sequence[Path], settings: Settings) -> list[Finding]:
 
-    assert isinstance(settings, Settings)  # noqa: S101 - imported lazily
+    from toolscout.cli.serve import config_files
+    from toolscout.config import read_config
+    from toolscout.scout import Scout
+
+    files = config_files(list(configs))
+    if not files:
+        return [
+            Finding(what="config", ok=True, detail="none", fix="`toolscout import` finds those of your agent hosts")
+        ]
+    try:
+        config = read_config(files)
+    except ToolscoutError as error:
+        return [_bad("config", error)]
+    found = [Finding(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]
+    found.extend(Finding(what="config", ok=True, detail=note) for note in config.notes)
+    # A catalogue of its own, by words alone: looking must change nothing and cost no embedding.
+    async with Scout.open(config, settings=replace(settings, store="memory:", embedder="none")) as scout:
+        for status in scout.live.statuses() if scout.live else []:
+            ok = status.state in ("ready", "disabled")
+            detail = f"{status.state}, {status.tools} tools" if ok else status.detail
+            fix = (
+                ""
+                if ok
+                else f"start it by hand and read what it says; stderr: {status.stderr[-300:].strip() or 'empty'}"
+            )
+            found.append(Finding(what=f"server {status.title}", ok=ok, detail=detail, fix=fix))
+    return found
+
+
+async def _model(settings: Settings) -> Finding:
+    from toolscout.embedding import open_embedder
+
     try:
         embedder = open_embedder(settings)
         if embedder is None:
@@ -82,13 +113,11 @@ async def _model(settings: object) -> Finding:
     return Finding(what="model", ok=True, detail=f"{embedder.model_id}, {vectors.shape[1]} dimensions")
 
 
-async def _catalogue(settings: object) -> list[Finding]:
+async def _catalogue(settings: Settings) -> list[Finding]:
     from toolscout.models import Caller
     from toolscout.policy.rules import may_see
-    from toolscout.settings import Settings, data_folder
     from toolscout.storage import open_store
 
-    assert isinstance(settings, Settings)  # noqa: S101 - imported lazily
     where = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
     try:
         store = open_store(settings, may_see)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import UsageError
-from toolscout.models import IndexReport
+from toolscout.models import IndexReport, ServerStatus
 
 
 def index(
@@ -17,6 +19,7 @@ def index(
         list[Path] | None,
         typer.Option("--tools", metavar="F.jsonl", help="A file of tools, one JSON object a line. May be repeated."),
     ] = None,
+    config: options.ConfigFiles = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Index the bundled sample catalogue, to try things out.")
     ] = False,
@@ -28,11 +31,12 @@ def index(
 ) -> None:
     """Index tools: what changed is embedded, what did not costs nothing, what a server no longer has goes away.
 
-    Without a file, it embeds what has no vector yet: after the embedder was down, or after a change of the model.
+    With a config, its servers are connected and their tools indexed. With neither, it embeds what has no vector yet:
+    after the embedder was down, or after a change of the model. Exits with 1 when a server cannot be reached.
 
-    Examples: `toolscout index --sample`, `toolscout index --tools tools.jsonl --store sqlite:///tools.db`
+    Examples: `toolscout index --sample`, `toolscout index --config mcp.json`, `toolscout index --tools tools.jsonl`
     """
-    from toolscout.cli.show import print_json, show_report
+    from toolscout.cli.show import print_json, show_report, show_servers
 
     if sample and tools:
         raise UsageError("--sample and --tools exclude one another", hint="index the sample into a --store of its own")
@@ -40,21 +44,32 @@ def index(
         from toolscout.sample import path
 
         tools = [path()]
-    reports = options.run(_index(tools or [], strict, store, quiet=json))
+    reports, servers = options.run(_index(tools or [], config or [], strict, store, quiet=json))
     if json:
-        print_json([_summary(report) for report in reports])
-        return
-    for report in reports:
-        show_report(report)
+        shown: list[dict[str, object]] = [_summary(report) for report in reports]
+        if servers:
+            shown[-1]["servers"] = [asdict(status) for status in servers]
+        print_json(shown)
+    else:
+        for report in reports:
+            show_report(report)
+        if servers:
+            show_servers(servers)
+    if any(status.state == "failed" for status in servers):
+        raise typer.Exit(1)
 
 
-async def _index(files: list[Path], strict: bool, store: str | None, *, quiet: bool) -> list[IndexReport]:
+async def _index(
+    files: list[Path], configs: list[Path], strict: bool, store: str | None, *, quiet: bool
+) -> tuple[list[IndexReport], list[ServerStatus]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from toolscout.config import read_config
     from toolscout.scout import Scout
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    config = read_config(configs) if configs else None
     async with Scout.open(store=store) as scout:
         console = Console(stderr=True)
         with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
@@ -63,9 +78,29 @@ async def _index(files: list[Path], strict: bool, store: str | None, *, quiet: b
             def progress(done: int, total: int) -> None:
                 bar.update(task, completed=done, total=total)
 
-            if not files:
-                return [await scout.refresh(progress=progress)]
-            return [await scout.index_tools(file, strict=strict, progress=progress) for file in files]
+            reports = [await scout.index_tools(file, strict=strict, progress=progress) for file in files]
+            if config is not None:
+                bar.update(task, description="connecting")
+                live = await scout.connect(config)
+                await live.settled()
+                return [*reports, merged(live.reports)], live.statuses()
+            return reports or [await scout.refresh(progress=progress)], []
+
+
+def merged(reports: Sequence[IndexReport]) -> IndexReport:
+    """Sum what several publications did."""
+    return IndexReport(
+        new=sum(report.new for report in reports),
+        changed=sum(report.changed for report in reports),
+        unchanged=sum(report.unchanged for report in reports),
+        removed=sum(report.removed for report in reports),
+        embedded=sum(report.embedded for report in reports),
+        unembedded=max((report.unembedded for report in reports), default=0),
+        dropped=tuple(item for report in reports for item in report.dropped),
+        collisions=tuple(item for report in reports for item in report.collisions),
+        generation=max((report.generation for report in reports), default=0),
+        took_ms=sum(report.took_ms for report in reports),
+    )
 
 
 def _summary(report: IndexReport) -> dict[str, object]:

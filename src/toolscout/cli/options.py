@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -18,6 +19,12 @@ Store = Annotated[
         "--store",
         metavar="URL",
         help="Where the catalogue lives: `memory:` or `sqlite:///PATH`. Default: a file in your data folder.",
+    ),
+]
+ConfigFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config", metavar="F", help="A config file, such as mcp.json. May be repeated. Default: your config folder."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolscout.discovery.format import shorten
-from toolscout.models import Answer, Category, IndexReport, Tag, Tool, ToolMatch
+from toolscout.models import Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
 
 _SHOWN_REASONS = 10
 
@@ -122,6 +122,19 @@ def show_report(report: IndexReport) -> None:
         out.print(Text("dropped ", style="red") + safe(f"{item.where}: {item.reason}"))
     if len(report.dropped) > _SHOWN_REASONS:
         out.print(Text(f"... and {len(report.dropped) - _SHOWN_REASONS:,} more; --json lists all", style="dim"))
+
+
+def show_servers(servers: Sequence[ServerStatus]) -> None:
+    """Print how each server is."""
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("server", style="cyan", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("tools", justify="right")
+    table.add_column("")
+    for status in servers:
+        style = {"ready": "green", "failed": "red"}.get(status.state, "yellow")
+        table.add_row(safe(status.title), Text(status.state, style=style), str(status.tools), safe(status.detail))
+    console().print(table)
 
 
 def _table(matches: Sequence[ToolMatch]) -> Table:
