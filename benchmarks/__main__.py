@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from benchmarks.gateway import echo
 from benchmarks.quality import sets
 from benchmarks.speed import catalogue, growth
 
 asyncio.run(sets.measure())
 catalogue.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
+asyncio.run(echo.measure())

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 GATEWAY = "comes with the gateway"
-DOWNSTREAM = "comes with live MCP servers"
 EXECUTION = "comes with calling tools"
 
 
@@ -43,26 +42,23 @@ _PROTOCOL = _group(
     Promise(
         "proto:conformance",
         "The public conformance suite passes at 2025-11-25 and 2026-07-28, exceptions listed with reasons.",
-        gap=GATEWAY,
     ),
     Promise(
         "proto:malformed",
         "Malformed requests get a clean 4xx or JSON-RPC error, reach no downstream server, and the next good request "
         "is answered; 10,000 generated cases, no crash, no 500.",
-        gap=GATEWAY,
+        later="a test run makes up 1,000; CASES=10000 was run by hand",
     ),
     Promise(
         "proto:list-stable",
         "`tools/list` is byte-identical for the same caller over 1,000 calls, restarts and re-indexes that change "
         "nothing; it carries `ttlMs` and `cacheScope`.",
-        gap=GATEWAY,
     ),
     Promise(
         "proto:passthrough",
         "Content kinds, structuredContent, `_meta`, `isError`, resource links and input_required survive unchanged.",
-        gap=EXECUTION,
     ),
-    Promise("proto:dual-era", "Legacy and modern clients reach legacy and modern servers.", gap=GATEWAY),
+    Promise("proto:dual-era", "Legacy and modern clients reach legacy and modern servers."),
 )
 
 _ACCESS = _group(
@@ -70,28 +66,31 @@ _ACCESS = _group(
     Promise(
         "auth:default",
         "HTTP beyond loopback refuses to start without authentication unless an explicit flag says so.",
-        gap=GATEWAY,
     ),
     Promise(
         "auth:token",
         "A wrong audience, issuer, expiry or algorithm, or a token in the query string: 401 with `resource_metadata`; "
         "no store query is made.",
-        gap=GATEWAY,
+        gap="comes with authentication",
     ),
-    Promise("auth:no-passthrough", "Inbound credentials never reach a downstream server.", gap=GATEWAY),
+    Promise(
+        "auth:no-passthrough",
+        "Inbound credentials never reach a downstream server.",
+    ),
     Promise(
         "access:one-predicate",
         "Found by search = opened by details = callable, per caller, over 10,000 random policies; never another "
         "tenant's tool.",
-        later=f"callable {EXECUTION}",
+        later="callable for random policies comes with policies beyond ownership",
     ),
     Promise(
         "access:absent-equals-forbidden",
         "Absent and forbidden have the same code, message and shape; no count, score, related tool or suggestion "
         "changes when hidden tools are added.",
-        later=f"the same of calls {EXECUTION}",
     ),
-    Promise("access:fails-closed", "An exception in rules or identity denies.", later=f"identity {GATEWAY}"),
+    Promise(
+        "access:fails-closed", "An exception in rules or identity denies.", later="identity comes with authentication"
+    ),
     Promise(
         "tenant:isolation",
         "The same names in two tenants, interleaved, on every store: nothing leaks.",
@@ -121,7 +120,6 @@ _CATALOGUE = _group(
         "catalog:bounds",
         "A 5 MB schema, depth 5,000, `$ref` loops, `$ref` to a local listener, a 100,000-tool server, an endless "
         "cursor: the item is dropped with a reason, the rest is indexed, memory bounded.",
-        later=f"the endless cursor {DOWNSTREAM}",
     ),
     Promise(
         "rank:deterministic",
@@ -144,7 +142,7 @@ _CATALOGUE = _group(
 _FAULTS = _group(
     "Downstream faults",
     *(
-        Promise(f"fault:{name}", sentence, gap=DOWNSTREAM)
+        Promise(f"fault:{name}", sentence)
         for name, sentence in (
             ("crash", "A crash before, during or after the reply: a typed error at once, restart, no second send."),
             ("hang", "A server that hangs: the total deadline holds, cancellation is sent, the slot is freed."),
@@ -187,14 +185,14 @@ _LOAD = _group(
     Promise(
         "load:clients",
         "1,000 concurrent clients for 10 minutes: no errors outside limits, no growth of memory or descriptors.",
-        gap=GATEWAY,
+        gap="200 clients at once are measured in benchmarks/gateway; ten minutes of 1,000 come with operating",
     ),
     Promise(
         "load:limits",
         "A body of 4 MiB + 1: 413; a 1 MB query: 400; rate limit: 429 with Retry-After or a tool error.",
-        gap=GATEWAY,
+        later="rate limits come with policy; a long query is a tool error, and 400 with REST",
     ),
-    Promise("load:cancel", "A client that leaves frees all its work.", gap=GATEWAY),
+    Promise("load:cancel", "A client that leaves frees all its work."),
     Promise("text:scripts", "20 scripts, RTL, emoji, NUL, lone surrogates: no crash, true round trip."),
 )
 
@@ -204,15 +202,14 @@ _EGRESS = _group(
         "egress:ssrf",
         "Private, loopback and metadata addresses in every form, rebinding and redirects: refused, a local listener "
         "sees nothing.",
-        gap=DOWNSTREAM,
     ),
-    Promise("egress:origin", "Evil, null or duplicate Origin, wrong Host: 403.", gap=GATEWAY),
-    Promise("proc:argv", "Metacharacters in a server's command arrive literally.", gap=DOWNSTREAM),
-    Promise("proc:env", "A child sees only the listed environment.", gap=DOWNSTREAM),
+    Promise("egress:origin", "Evil, null or duplicate Origin, wrong Host: 403."),
+    Promise("proc:argv", "Metacharacters in a server's command arrive literally."),
+    Promise("proc:env", "A child sees only the listed environment."),
     Promise(
         "secret:nowhere",
         "Canaries in config, environment, headers, arguments: none in logs, traces, metrics, errors, database.",
-        gap=f"config, headers and logs: {GATEWAY}",
+        later="traces and metrics come with telemetry",
     ),
     Promise(
         "audit:every-call",

@@ -22,12 +22,7 @@ DEVELOPMENT = ("azure_mcp", "livemcp_step", "metatool_single", "stabletoolbench"
 """The sets to measure on: their queries are never trained on."""
 POOLS = {"catalogue": "mcp_catalogue", "real": "real_servers", "metatool": "train_metatool", "seal": "train_sealtools"}
 """Where the tools to train on come from; the last two come with queries."""
-FOLDS = {
-    "azure_mcp": "azure_mcp",
-    "livemcp_step": "livemcp_step",
-    "metatool_single": "metatool_single",
-    "sealtools": "sealtools",
-}
+FOLDS = ("azure_mcp", "livemcp_step", "metatool_single", "sealtools")
 """Development sets that share tools with a pool; the tools of the other two are in no pool."""
 
 
@@ -117,6 +112,8 @@ def kept_out(items: list[Item], fold: str) -> list[bool]:
     """Say of each tool whether the fold of a development set must not see it: its own tools, and equal texts."""
     if not fold:
         return [False] * len(items)
+    if fold == "all":
+        return [any(each) for each in zip(*(kept_out(items, name) for name in FOLDS), strict=True)]
     own = [item_of(tool) for tool in read_tools(fold)]
     same = {item.same for item in own}
     said = {" ".join(item.description.split()).lower() for item in own if len(item.description) > 40}

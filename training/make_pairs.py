@@ -2,8 +2,8 @@
 
     TOOLSCOUT_BENCH=../shared/bench python training/make_pairs.py --out build/pairs.jsonl.gz
 
-Sources: requests made by rule from every tool of the pools (`phrasing.py`), several of those joined into one request, and
-the queries of the two training splits, whole and clause by clause. A pair says which part of the tool's text its
+Sources: requests made by rule from every tool of the pools (`phrasing.py`), several of those joined into one request,
+and the queries of the two training splits, whole and clause by clause. A pair says which part of the tool's text its
 request was made from (``hide``), so that training can leave that part out of the document. The queries of the
 development sets are read for one purpose only: to drop a pair whose request equals one of them.
 """
@@ -21,7 +21,6 @@ from typing import Any
 
 import phrasing
 from corpus import DEVELOPMENT, Item, hashes, item_of, plain, pool_items, read_queries, read_tools
-
 from toolscout.discovery.clauses import split_clauses
 from toolscout.words import query_terms, terms
 

@@ -1,4 +1,4 @@
-"""Requests made by rule from a tool's definition, in the ways that people and agents ask. Nothing here reads a query."""
+"""Requests made by rule from a tool's definition, in the ways that people and agents ask; no query is read here."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from toolscout.words import STOP_WORDS, split_words
 
 _VERBS = frozenset(
     """
-    accept access activate add adjust analyze analyse append apply approve archive arrange ask assess assign attach
-    authenticate backup block book browse build buy calculate call cancel capture change check classify clean clear click
-    clone close collect combine compare compile compose compress compute configure connect control convert copy count
-    crawl create cut debug decode decrypt define delete deploy describe design detect determine disable discover display
-    download draw drop duplicate edit email enable encode encrypt end enhance enrich enumerate estimate evaluate examine
-    execute explain explore export extract fetch fill filter find fix follow forecast format forward gather generate get
-    give grant group handle identify import improve index initialize insert inspect install interact invite invoke join
-    launch leave like link list load locate lock log look make manage map mark match measure merge mint modify monitor
-    move mute navigate normalize notify obtain open optimize order organize parse pause perform pin place plan play post
-    predict prepare preview print process produce provide provision publish pull purchase push query read recommend
-    record redeem refresh register reject release reload remove rename render replace reply report request reserve reset
-    resize resolve restart restore resume retrieve retry return review revoke roll rotate run sample save scan schedule
-    score scrape search select sell send set share show sign simulate solve sort split start stop store stream
-    submit subscribe suggest summarize swap switch sync take tell test toggle track train transcribe transfer transform
-    translate trigger trim turn unlock unpin unsubscribe update upgrade upload validate verify view visualize vote wait
-    watch write
+    accept access activate add adjust analyze analyse append apply approve archive arrange ask assess assign
+    attach authenticate backup block book browse build buy calculate call cancel capture change check classify
+    clean clear click clone close collect combine compare compile compose compress compute configure connect
+    control convert copy count crawl create cut debug decode decrypt define delete deploy describe design detect
+    determine disable discover display download draw drop duplicate edit email enable encode encrypt end enhance
+    enrich enumerate estimate evaluate examine execute explain explore export extract fetch fill filter find fix
+    follow forecast format forward gather generate get give grant group handle identify import improve index
+    initialize insert inspect install interact invite invoke join launch leave like link list load locate lock
+    log look make manage map mark match measure merge mint modify monitor move mute navigate normalize notify
+    obtain open optimize order organize parse pause perform pin place plan play post predict prepare preview
+    print process produce provide provision publish pull purchase push query read recommend record redeem
+    refresh register reject release reload remove rename render replace reply report request reserve reset
+    resize resolve restart restore resume retrieve retry return review revoke roll rotate run sample save scan
+    schedule score scrape search select sell send set share show sign simulate solve sort split start stop store
+    stream submit subscribe suggest summarize swap switch sync take tell test toggle track train transcribe
+    transfer transform translate trigger trim turn unlock unpin unsubscribe update upgrade upload validate
+    verify view visualize vote wait watch write
     """.split()
 )
 _SAID = {
@@ -80,7 +81,8 @@ _NOUNS = {
     "details": "information", "current": "latest", "user": "account", "website": "site", "webpage": "web page",
     "stock": "share", "cryptocurrency": "crypto", "configuration": "settings", "database": "db", "issue": "ticket",
     "application": "app", "applications": "apps", "video": "clip", "meeting": "event", "price": "cost",
-    "employee": "staff member", "customer": "client", "location": "place", "specified": "given", "specific": "particular",
+    "employee": "staff member", "customer": "client", "location": "place", "specified": "given",
+    "specific": "particular",
     "statistics": "stats", "movie": "film", "temperature": "heat", "email": "mail", "environment": "env",
     "kubernetes": "k8s", "pull request": "PR", "authentication": "login", "error": "failure", "errors": "failures",
 }  # fmt: skip
@@ -91,8 +93,9 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _LEAD2 = re.compile(
-    r"^(?:use (?:this|it|when)(?: tool)?(?: to| for)?|(?:allows?|lets?|enables?|helps?)(?: (?:you|users?|the user|agents?))?"
-    r"(?: to)?|(?:it |this )?(?:will |can )?(?:be )?(?:used|responsible) (?:to|for)|you can(?: use)?(?: to)?|to)\s+",
+    r"^(?:use (?:this|it|when)(?: tool)?(?: to| for)?|(?:allows?|lets?|enables?|helps?)"
+    r"(?: (?:you|users?|the user|agents?))?(?: to)?"
+    r"|(?:it |this )?(?:will |can )?(?:be )?(?:used|responsible) (?:to|for)|you can(?: use)?(?: to)?|to)\s+",
     re.IGNORECASE,
 )
 _END = re.compile(
@@ -100,10 +103,13 @@ _END = re.compile(
     r"keyword arguments|required|optional|response)\b.{0,12}?:|\b(?:Args|Returns|Keyword Arguments|Parameters|Required|"
     r"Optional|Raises):"
 )
+_MARK = re.compile(r"^\s*\[[^\]]{2,60}\]\s*")
+_NOTHING = re.compile(r"\s*(?:no description|description not available|n/?a\b|todo\b)", re.IGNORECASE)
+_ADDRESSED = re.compile(r"(?:give|show|tell) me\b|what are\b|new\b")
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\s*\n\s*|(?<=。)")
 _TAIL = re.compile(
-    r"(?:,|;|\s[-–—]\s|\(|\s+(?:with support|including|such as|based on|by default|along with|if |so that|which |where |"
-    r"when |using |via |through |optionally|and returns?|returning))",
+    r"(?:,|;|\s[-–—]\s|\(|\s+(?:with support|including|such as|based on|by default|along with|if |so that|which |"
+    r"where |when |using |via |through |optionally|and returns?|returning))",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"^(?:all|any|the|a|an|me|some|your|my|available|specific|specified|given)\s+", re.IGNORECASE)
@@ -125,7 +131,8 @@ _CONTEXT = (
     "I'm working on a project.", "I'm planning a trip with my family.", "My team is preparing a report.",
     "I'm a developer building a new app.", "I'm doing research for a presentation.", "We are organizing an event.",
     "I'm new to this.", "I'm in a hurry.", "My friend asked me about this.", "We had a problem this morning.",
-    "I'm setting things up for a client.", "I run a small business.", "I'm a student.", "As a data analyst I do this often.",
+    "I'm setting things up for a client.", "I run a small business.", "I'm a student.",
+    "As a data analyst I do this often.",
     "I just started my new job.", "It's for a school assignment.", "I'm preparing for tomorrow's meeting.",
     "I am writing a blog post.", "I'm curious.", "Thanks in advance for the help!", "It's quite urgent.",
 )  # fmt: skip
@@ -141,7 +148,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def sentences(description: str) -> list[str]:
     """Return the sentences of a description that tell what a tool does, markup and argument lists left out."""
-    text = description.replace("**", "").replace("`", "").replace("#", " ")
+    text = _MARK.sub("", description.replace("**", "").replace("`", "").replace("#", " "))
+    if _NOTHING.match(text):
+        return []
     cut = _END.search(text)
     if cut and cut.start() > 15:
         text = text[: cut.start()]
@@ -188,7 +197,8 @@ def reworded(request: str, random: Random) -> str:
 
 def asked(request: str, random: Random) -> str:
     """Put an imperative into a sentence."""
-    return random.choice(_FRAMES).format(request)
+    frames = _FRAMES[:7] if _ADDRESSED.match(request) else _FRAMES
+    return random.choice(frames).format(request)
 
 
 def wondered(phrase: str, random: Random) -> str:

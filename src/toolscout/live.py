@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from toolscout.config import Config
@@ -28,9 +28,11 @@ Remove = Callable[[str], Awaitable[int]]
 class Live:
     """Keeps the catalogue in step with the servers; no server is waited for but by those who call it."""
 
-    def __init__(self, config: Config, settings: Settings, *, index: Index, remove: Remove) -> None:
-        """Take the config and the two ways to change the catalogue."""
-        self._downstream = Downstream(config, settings)
+    def __init__(
+        self, config: Config, settings: Settings, *, known: Mapping[str, str], index: Index, remove: Remove
+    ) -> None:
+        """Take the config, the slugs that the catalogue knows with their titles, and two ways to change it."""
+        self._downstream = Downstream(config, settings, known=known)
         self._settings = settings
         self._index = index
         self._remove = remove
@@ -39,18 +41,24 @@ class Live:
         self._down_since: dict[str, float] = {}
         self.reports: list[IndexReport] = []
         """What the last publications did, oldest first."""
+        self.changes = 0
+        """How often any server came, went, or said that one of its lists changed."""
         self._progress = asyncio.Condition()
         self._publisher: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
 
     @property
     def keys(self) -> frozenset[str]:
         """Return the slugs of the servers in the config that are switched on."""
         return frozenset(key for key, server in self._downstream.servers.items() if server.status.state != "disabled")
 
-    async def start(self) -> None:
-        """Begin to connect; return at once."""
+    async def start(self, after: Awaitable[object] | None = None) -> None:
+        """Begin to connect, as soon as `after` has come where it is given; return at once."""
         self._publisher = asyncio.create_task(self._publish())
-        await self._downstream.start(self._changed)
+        if after is None:
+            await self._downstream.start(self._changed)
+        else:
+            self._starting = asyncio.create_task(self._start_after(after))
 
     async def settled(self) -> None:
         """Wait until every server has answered or failed once, and what came is in the catalogue."""
@@ -68,10 +76,11 @@ class Live:
 
     async def close(self) -> None:
         """Stop watching and end every session and process."""
-        if self._publisher:
-            self._publisher.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._publisher
+        for task in (self._starting, self._publisher):
+            if task:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
         await self._downstream.close()
 
     def server(self, key: str) -> LiveServer | None:
@@ -86,8 +95,13 @@ class Live:
         """Return the slugs of the servers that are down."""
         return frozenset(key for key, server in self._downstream.servers.items() if server.status.state == "failed")
 
+    async def _start_after(self, after: Awaitable[object]) -> None:
+        await after
+        await self._downstream.start(self._changed)
+
     async def _changed(self, key: str) -> None:
         """List a server that changed, for the publisher; note one that went down."""
+        self.changes += 1
         server = self._downstream.servers.get(key)
         if server is None:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -348,8 +348,11 @@ class Scout:
         """Return the live servers, where a config was given."""
         return self._live
 
-    async def connect(self, config: Config) -> Live:
-        """Begin to connect the servers of a config, or follow its edit; return at once."""
+    async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> Live:
+        """Begin to connect the servers of a config, or follow its edit; return at once.
+
+        With `after`, no server is started before that has come: who is asked first answers first.
+        """
         if self._live:
             await self._live.apply(config)
             return self._live
@@ -362,8 +365,9 @@ class Scout:
 
         from toolscout.live import Live
 
-        self._live = Live(config, self._settings, index=index, remove=remove)
-        await self._live.start()
+        known = {server.key: server.title for server in await self._store.servers(_ANYONE.tenant)}
+        self._live = Live(config, self._settings, known=known, index=index, remove=remove)
+        await self._live.start(after)
         return self._live
 
     async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import toolscout
-from toolscout.cli import bench, browse, doctor, evaluate, import_, index, search, switch
+from toolscout.cli import bench, browse, call, doctor, evaluate, import_, index, search, serve, switch
 from toolscout.errors import ToolscoutError, to_wire
 
 EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
@@ -25,6 +25,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command("serve", rich_help_panel="Use")(serve.serve)
+app.command("call", rich_help_panel="Use")(call.call)
 app.command("index", rich_help_panel="Catalogue")(index.index)
 app.command("import", rich_help_panel="Catalogue")(import_.import_)
 app.command("search", rich_help_panel="Find")(search.search)

@@ -28,8 +28,8 @@ class Breaker:
         """Whether calls fail at once now."""
         return self._failures >= self._limit and (self._trying or self._clock() < self._open_until)
 
-    def enter(self) -> None:
-        """Ask to make a call; raise where the server is known to fail."""
+    def enter(self) -> bool:
+        """Ask to make a call and learn whether it is the one that tries; raise where the server is known to fail."""
         if self.open:
             left = max(self._open_until - self._clock(), 0.0)
             raise ServerUnavailableError(
@@ -37,6 +37,7 @@ class Breaker:
                 hint="use another tool, or look at the server with `toolscout doctor`; nothing was sent",
             )
         self._trying = self._failures >= self._limit
+        return self._trying
 
     def succeed(self) -> None:
         """Note an answer: the server is there."""
@@ -51,5 +52,5 @@ class Breaker:
             self._open_until = self._clock() + self._pause_s
 
     def leave(self) -> None:
-        """Note a call that ended without saying anything about the server, such as a cancelled one."""
+        """Note that the call which tried has ended, also when it said nothing about the server."""
         self._trying = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import httpcore2
@@ -19,6 +19,8 @@ from toolscout.errors import ServerUnavailableError
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+_IDLE_S = 4.0  # shorter than the 5 s after which common servers close, so that no call meets a closing connection
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
 def check_address(address: str, *, private: bool) -> bool:
@@ -26,7 +28,13 @@ def check_address(address: str, *, private: bool) -> bool:
     found = _unwrapped(ipaddress.ip_address(address.split("%")[0]))
     if found.is_unspecified or found.is_multicast or found.is_link_local:
         return False
-    return private or found.is_global
+    if (
+        isinstance(found, ipaddress.IPv6Address)
+        and (found.is_site_local or found in _COMPATIBLE)
+        and not found.is_loopback
+    ):
+        return False
+    return private or (found.is_global and not found.is_reserved)
 
 
 def _unwrapped(address: _Address) -> _Address:
@@ -44,19 +52,24 @@ def _unwrapped(address: _Address) -> _Address:
     return address
 
 
-async def resolve(host: str, port: int, *, private: bool) -> str:
-    """Return an address of the host that may be dialled; refuse a host when any of its addresses may not."""
+async def lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+    """Ask the system's resolver."""
+    return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+async def resolve(host: str, port: int, *, private: bool) -> list[str]:
+    """Return the addresses of a host that may be dialled; refuse the host when any of its addresses may not."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await lookup(host, port)
     except (OSError, UnicodeError) as error:
         raise ServerUnavailableError(f"{host} has no address", hint="check the server's url") from error
-    addresses = [str(item[4][0]) for item in found]
+    addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
     if not addresses or not all(check_address(address, private=private) for address in addresses):
         raise ServerUnavailableError(
             f"{host} leads to an address that may not be dialled",
             hint='set "private": true in the server\'s "toolscout" object if that is meant',
         )
-    return addresses[0]
+    return addresses
 
 
 class _CheckedBackend(httpcore2.AsyncNetworkBackend):
@@ -74,19 +87,40 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        address = await resolve(host, port, private=self._private)
-        return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await resolve(host, port, private=self._private)
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout("no address in time") from error
+        failure = httpcore2.ConnectError("no address")
+        for address in addresses:
+            try:
+                # What was checked is what is dialled: another answer of the resolver changes nothing any more.
+                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+            except httpcore2.ConnectError as error:
+                failure = error
+        raise failure
+
+    async def connect_unix_socket(
+        self,
+        path: str,  # noqa: ARG002 - the interface's
+        timeout: float | None = None,  # noqa: ARG002, ASYNC109 - the interface's
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002 - the interface's
+    ) -> httpcore2.AsyncNetworkStream:
+        raise httpcore2.ConnectError("sockets of this machine are not dialled")
 
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
 
 
-def checked_transport(*, private: bool) -> httpx2.AsyncHTTPTransport:
+def checked_transport(*, private: bool, connections: int = 24) -> httpx2.AsyncHTTPTransport:
     """Return an HTTP transport whose every connection, redirects included, goes through the check."""
     transport = httpx2.AsyncHTTPTransport(trust_env=False)
     transport._pool = httpcore2.AsyncConnectionPool(  # noqa: SLF001 - the only place where a network backend fits
         ssl_context=httpx2.create_ssl_context(trust_env=False),
         network_backend=_CheckedBackend(private=private),
+        max_connections=connections,
+        keepalive_expiry=_IDLE_S,
         http1=True,
     )
     return transport

@@ -11,14 +11,16 @@ from toolscout.models import Tool
 Surface = Literal["compact", "browse", "registry", "all"]
 SURFACES: tuple[str, ...] = get_args(Surface)
 
-_MOST_NAMED = 60
-_MOST_CHARS = 900
+_MOST_CHARS = 1_500
+_SERVERS_CHARS = 1_000
 _READS = {"readOnlyHint": True, "openWorldHint": False}
 _WRITES = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True}
 _ANSWER = {
     "type": "object",
     "properties": {"tools": {"type": "array"}, "results": {"type": "array"}, "metadata": {"type": "object"}},
 }
+
+_FOUND = {"type": "object", "properties": {"result": {"type": "array"}}}
 
 
 def check_surface(surface: str) -> None:
@@ -61,15 +63,15 @@ def _behind(servers: Sequence[str], categories: Sequence[str]) -> str:
     """Say which servers and categories can be searched: an agent looks only where it knows something is."""
     if not servers:
         return "No server is connected yet."
-    said = f"Servers: {_named(servers)}."
+    said = f"Servers: {_named(servers, _SERVERS_CHARS)}."
     shown = [name for name in categories if name != "general"]
-    return f"{said} Categories: {_named(shown)}." if shown else said
+    return f"{said} Categories: {_named(shown, _MOST_CHARS - len(said))}." if shown else said
 
 
-def _named(names: Sequence[str]) -> str:
+def _named(names: Sequence[str], most_chars: int) -> str:
     chosen: list[str] = []
-    for name in sorted(names)[:_MOST_NAMED]:
-        if sum(len(item) + 2 for item in chosen) + len(name) > _MOST_CHARS:
+    for name in sorted(names):
+        if sum(len(item) + 2 for item in chosen) + len(name) > most_chars:
             break
         chosen.append(name)
     left = len(names) - len(chosen)
@@ -98,7 +100,7 @@ def _compact(behind: str) -> list[dict[str, Any]]:
         _tool(
             "get_tool_details",
             "Full definitions of tools: description and input schema. Read them before the first call.",
-            {"names": {**_TEXTS, "description": "keys from search_tools"}},
+            {"names": {"anyOf": [_TEXT, _TEXTS], "description": "keys from search_tools"}},
             required=["names"],
             output=_ANSWER,
         ),
@@ -147,12 +149,18 @@ def _registry() -> list[dict[str, Any]]:
         "top_n_tools": {"type": "integer", "default": 1, "minimum": 1},
     }
     return [
-        _tool("intelligent_tool_finder", "Find the best tools for a need, by text, by tags, or both.", finder),
+        _tool(
+            "intelligent_tool_finder",
+            "Find the best tools for a need, by text, by tags, or both.",
+            finder,
+            output=_FOUND,
+        ),
         _tool(
             "search_registry_tools",
             "Find tools for a need across all servers.",
             {"query": _TEXT, "max_results": {"type": "integer", "default": 3, "minimum": 1}},
             required=["query"],
+            output=_FOUND,
         ),
         _tool(
             "invoke_mcp_tool",
@@ -171,6 +179,7 @@ def _registry() -> list[dict[str, Any]]:
             "Search for tools; each comes with its full input schema.",
             {"query": _TEXT, "max_results": {"type": "integer", "default": 10, "minimum": 1}},
             required=["query"],
+            output=_FOUND,
         ),
         _tool(
             "execute_tool",

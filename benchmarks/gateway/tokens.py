@@ -1,0 +1,55 @@
+"""Tokens: what an agent reads of the gateway, against the definitions of all tools behind it."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from benchmarks.data import bench_folder, rows
+from toolscout import Scout
+from toolscout.discovery.format import count_tokens
+from toolscout.gateway.server import Gateway
+
+QUERIES = (
+    "create an issue in the repository",
+    "send a message to a channel",
+    "read a file from disk",
+    "query the database",
+    "what time is it in Tokyo",
+    "take a screenshot of a web page",
+    "refund a payment",
+    "find the root cause of an error in production",
+    "schedule a meeting with the team",
+    "deploy the service and watch the logs",
+)
+
+
+async def count_surface(folder: Path) -> dict[str, Any]:
+    """Count over the definitions of real servers."""
+    path = bench_folder() / "real_servers" / "tools.jsonl"
+    tools = rows(path)
+    async with Scout.open(tools=path, store=f"sqlite:///{folder / 'tokens.db'}") as scout:
+        compact = await _listed(scout, "compact")
+        everything = await _listed(scout, "all")
+        async with Client(Gateway(scout).server) as client:
+            answers = [
+                count_tokens((await client.call_tool("search_tools", {"query": query})).structured_content)
+                for query in QUERIES
+            ]
+    return {
+        "tools": len(tools),
+        "servers": len({row.get("server") for row in tools}),
+        "full_list": everything,
+        "compact": compact,
+        "search_median": round(statistics.median(answers)),
+        "search_largest": max(answers),
+    }
+
+
+async def _listed(scout: Scout, surface: str) -> int:
+    async with Client(Gateway(scout, surface=surface).server) as client:
+        listed = (await client.list_tools()).tools
+    return count_tokens([tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed])

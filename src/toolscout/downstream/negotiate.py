@@ -1,0 +1,131 @@
+"""Which protocol a server speaks: the stateless one is asked for first, the handshake follows where it is not known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from typing import Any, Final, Literal
+
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+
+from toolscout.errors import ServerUnavailableError
+
+Era = Literal["unknown", "handshake", "modern"]
+
+HANDSHAKE_CAPABILITIES: Final[Mapping[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+"""What a handshake declares, once for all callers: each question is passed on to the one whose call is running."""
+
+DISCOVER_S = 3.0
+"""How long a server may think about `server/discover`, which old ones may never answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """What both sides agreed on."""
+
+    version: str
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def modern(self) -> bool:
+        """Whether every request carries its own envelope."""
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+
+@cache
+def client_info() -> Mapping[str, str]:
+    """Say who we are."""
+    try:
+        return {"name": "toolscout", "version": metadata.version("toolscout")}
+    except metadata.PackageNotFoundError:
+        return {"name": "toolscout", "version": "unknown"}
+
+
+def envelope(version: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what every stateless request carries in `_meta`."""
+    return {
+        PROTOCOL_VERSION_META_KEY: version,
+        CLIENT_INFO_META_KEY: dict(client_info()),
+        CLIENT_CAPABILITIES_META_KEY: dict(capabilities),
+    }
+
+
+async def negotiate(dispatcher: JSONRPCDispatcher, era: Era) -> Agreed:
+    """Agree on a version; an era that is known from before is not asked for again."""
+    if era != "handshake":
+        agreed = await _discover(dispatcher, LATEST_MODERN_VERSION)
+        if agreed is not None:
+            return agreed
+    try:
+        return await _initialize(dispatcher)
+    except MCPError as error:
+        # A slow server may have understood the first question after all, and then speaks that protocol only.
+        mutual = _supported(error)
+        agreed = await _discover(dispatcher, mutual) if mutual else None
+        if agreed is None:
+            raise
+        return agreed
+
+
+async def _discover(dispatcher: JSONRPCDispatcher, version: str) -> Agreed | None:
+    options: CallOptions = {
+        "cancel_on_abandon": False,
+        "headers": {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: "server/discover"},
+    }
+    try:
+        async with asyncio.timeout(DISCOVER_S):
+            raw = await dispatcher.send_raw_request("server/discover", {"_meta": envelope(version, {})}, options)
+    except TimeoutError:
+        return None
+    except MCPError as error:
+        mutual = _supported(error)
+        return await _discover(dispatcher, mutual) if mutual and mutual != version else None
+    offered = raw.get("supportedVersions")
+    found = [item for item in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and item in offered]
+    return Agreed(version=found[-1], capabilities=_mapping(raw.get("capabilities"))) if found else None
+
+
+def _supported(error: MCPError) -> str | None:
+    """Return the newest version that a refusal offers and that we speak."""
+    offered = error.data.get("supported") if isinstance(error.data, Mapping) else None
+    if error.code != UNSUPPORTED_PROTOCOL_VERSION or not isinstance(offered, list):
+        return None
+    return next((item for item in reversed(MODERN_PROTOCOL_VERSIONS) if item in offered), None)
+
+
+async def _initialize(dispatcher: JSONRPCDispatcher) -> Agreed:
+    params = {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "capabilities": dict(HANDSHAKE_CAPABILITIES),
+        "clientInfo": dict(client_info()),
+    }
+    raw = await dispatcher.send_raw_request("initialize", params, {"cancel_on_abandon": False})
+    version = raw.get("protocolVersion")
+    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise ServerUnavailableError(
+            f"it speaks protocol {version!r}, which toolscout does not", hint="update the server, or toolscout"
+        )
+    await dispatcher.notify("notifications/initialized", None, {"headers": {MCP_PROTOCOL_VERSION_HEADER: version}})
+    return Agreed(version=version, capabilities=_mapping(raw.get("capabilities")))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,125 @@
+"""All servers of a config: connected side by side in the background, changed one by one, ended without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from toolscout.config import Config, ServerConfig
+from toolscout.downstream.live import DownstreamServer
+from toolscout.downstream.reaper import Reaper
+from toolscout.downstream.watch import Coalesced
+from toolscout.keys import apart, server_slug
+from toolscout.models import Overlay
+from toolscout.ports import LiveServer
+from toolscout.settings import Settings
+
+_log = logging.getLogger("toolscout")
+
+OnChange = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What an edit of the config did, by slug; `kept` holds those whose session went on, whatever else changed."""
+
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    replaced: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+
+class Downstream:
+    """The live servers of one gateway."""
+
+    def __init__(self, config: Config, settings: Settings, *, known: Mapping[str, str] | None = None) -> None:
+        """Take a config; `known` (slug -> title) are servers of the catalogue, which keep their slugs."""
+        self._settings = settings
+        self._reaper = Reaper()
+        self._known = dict(known or {})
+        self._servers: dict[str, DownstreamServer] = {}
+        self._notices: dict[str, Coalesced] = {}
+        self._on_change: OnChange | None = None
+        self._applying = asyncio.Lock()
+        for key, server in self._slugs(config.servers).items():
+            self._add(key, server)
+
+    @property
+    def servers(self) -> Mapping[str, LiveServer]:
+        """The servers by slug, those that are switched off too."""
+        return MappingProxyType(self._servers)
+
+    async def start(self, on_change: OnChange) -> None:
+        """Begin to connect to all of them and return at once; `on_change` is told the slug of each that changed."""
+        self._on_change = on_change
+        for server in self._servers.values():
+            server.start()
+
+    async def apply(self, config: Config) -> Applied:
+        """Follow an edit: only what differs is connected, closed or connected anew."""
+        async with self._applying:
+            wanted = self._slugs(config.servers)
+            gone = self._servers.keys() - wanted.keys()
+            both = wanted.keys() & self._servers.keys()
+            other = {key for key in both if not _same_way(self._servers[key].config, wanted[key])}
+            await asyncio.gather(*(self._drop(key) for key in gone | other))
+            for key in both - other:
+                if self._servers[key].config != wanted[key]:
+                    self._servers[key].config = wanted[key]
+                    self._notices[key].ask()
+            for key in wanted.keys() - (both - other):
+                self._add(key, wanted[key])
+                if self._on_change is not None:
+                    self._servers[key].start()
+            return Applied(
+                added=frozenset(wanted.keys() - both),
+                removed=frozenset(gone),
+                replaced=frozenset(other),
+                kept=frozenset(both - other),
+            )
+
+    async def close(self) -> None:
+        """End every session and process; nothing of any server is left afterwards."""
+        async with self._applying:
+            await asyncio.gather(*(self._drop(key) for key in list(self._servers)))
+            await asyncio.to_thread(self._reaper.close)
+
+    def _add(self, key: str, config: ServerConfig) -> None:
+        notice = Coalesced(lambda: self._notify(key), self._settings.reindex_interval_s)
+        self._notices[key] = notice
+        self._servers[key] = DownstreamServer(key, config, self._settings, self._reaper, changed=notice.ask)
+
+    async def _drop(self, key: str) -> None:
+        await self._notices.pop(key).close()
+        await self._servers.pop(key).close()
+
+    async def _notify(self, key: str) -> None:
+        server = self._servers.get(key)
+        if self._on_change is None or server is None:
+            return
+        await self._on_change(key)
+        if server.ttl_s is not None and key in self._notices:
+            self._notices[key].ask_in(server.ttl_s)
+
+    def _slugs(self, configs: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
+        """Give each server its slug, as indexing does: a title that is its own slug first, collisions kept apart."""
+        taken = {**self._known, **{key: server.config.title for key, server in self._servers.items()}}
+        given = {title: slug for slug, title in taken.items()}
+        found: dict[str, ServerConfig] = {}
+        for config in sorted(configs, key=lambda item: (server_slug(item.title) != item.title, item.title)):
+            slug = server_slug(config.title)
+            while config.title not in given and taken.get(slug, config.title) != config.title:
+                slug = apart(slug, config.title)
+            slug = given.get(config.title, slug)
+            taken[slug] = config.title
+            found[slug] = config
+        return found
+
+
+def _same_way(one: ServerConfig, other: ServerConfig) -> bool:
+    """Say whether two configs reach a server in the same way: what is said about its tools may differ."""
+    blank = {"overlay": Overlay(), "tool_overlays": {}, "trusted": True, "extra": {}, "source": ""}
+    return replace(one, **blank) == replace(other, **blank)  # type: ignore[arg-type]

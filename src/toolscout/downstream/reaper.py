@@ -1,0 +1,150 @@
+"""No orphans: a process of its own waits for the gateway to end, in whatever way, and takes the servers with it.
+
+The gateway holds one end of a pipe and this file, run as a program, the other. When the gateway dies, even by
+`kill -9`, the pipe closes, and every process group that was announced is ended; on Linux also every process that still
+carries the gateway's mark in its environment, which finds those that moved into a session of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+MARK = "TOOLSCOUT_CHILD"
+"""The one variable that every child gets beyond the listed environment: how it is found when its parent is gone."""
+
+_TERM_S = 0.5
+_STEP_S = 0.02
+
+
+class Reaper:
+    """The gateway's side: announces groups, and starts the waiting process again should it ever be gone."""
+
+    def __init__(self) -> None:
+        """Make a mark; the process is started with the first group."""
+        self._token = secrets.token_hex(8)
+        self._children = 0
+        self._groups: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def mark(self) -> str:
+        """Return the value of `MARK` for one more child."""
+        self._children += 1
+        return f"{self._token}:{self._children}"
+
+    def add(self, group: int) -> None:
+        """Announce a group that must not outlive us."""
+        self._groups.add(group)
+        self._tell(f"+{group}\n")
+
+    def remove(self, group: int) -> None:
+        """Take back a group that has ended, before its number can be given to another."""
+        self._groups.discard(group)
+        self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        """End what is left and the waiting process itself."""
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            self._process.wait()
+            self._process = None
+
+    def _tell(self, line: str) -> None:
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                self._write(self._process, line)
+                return
+        if self._groups:
+            self._process = self._started()
+            with contextlib.suppress(OSError):
+                self._write(self._process, "".join(f"+{group}\n" for group in self._groups))
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        return subprocess.Popen(  # noqa: S603 - our own file, run by our own interpreter
+            [sys.executable, "-I", "-S", __file__, self._token],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={},
+            bufsize=0,
+        )
+
+    @staticmethod
+    def _write(process: subprocess.Popen[bytes], text: str) -> None:
+        if process.stdin is not None:
+            process.stdin.write(text.encode())
+
+
+def signal_group(group: int, number: int) -> bool:
+    """Send a signal to a group and say whether there was anyone left."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes whose mark begins so; only Linux can say."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):  # noqa: PTH208 - run thousands of times, and Path objects are not needed
+            if name.isdigit() and int(name) != os.getpid():
+                with contextlib.suppress(OSError):
+                    environ = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+                    if any(item == wanted or (item.startswith(wanted) and ":" not in mark) for item in environ):
+                        found.append(int(name))
+    return found
+
+
+def kill_marked(mark: str, number: int) -> bool:
+    """Send a signal to every marked process and say whether there was one."""
+    processes = marked(mark)
+    for process in processes:
+        with contextlib.suppress(OSError):
+            os.kill(process, number)
+    return bool(processes)
+
+
+def _end(groups: Iterable[int], token: str) -> None:
+    """End groups and marked processes: politely, then not."""
+    for number, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _TERM_S)):
+        left = [group for group in groups if signal_group(group, number)]
+        if not (kill_marked(token, number) or left):
+            return
+        for _ in range(int(patience_s / _STEP_S)):
+            time.sleep(_STEP_S)
+            if not any(signal_group(group, 0) for group in left) and not marked(token):
+                return
+
+
+def main() -> None:
+    """Wait for the end of the gateway."""
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    groups: set[int] = set()
+    rest = b""
+    while data := os.read(0, 65_536):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            (groups.add if line[:1] == b"+" else groups.discard)(int(line[1:]))
+    _end(groups, sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Who may speak to the HTTP server: Host and Origin are checked on every request, before anything reads its body.
+
+A page in a browser can send requests to a server on the same machine, also through a name that its owner points at
+127.0.0.1. So a Host must be one of ours, and an Origin, which only browsers send, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_OPEN = frozenset({"/health"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """The names of ours, in lower case; no `hosts` means any, for a server that is not on loopback."""
+
+    hosts: frozenset[str] | None
+    origins: frozenset[str]
+
+
+def allowed_for(host: str, port: int, *, more_hosts: Iterable[str] = (), more_origins: Iterable[str] = ()) -> Allowed:
+    """Return what is allowed for an address: on loopback its own names, elsewhere what the operator names."""
+    local = host in LOOPBACK
+    names = [_bracketed(name) for name in (LOOPBACK if local else ())]
+    hosts = {f"{name}:{port}" for name in names} | {name.lower() for name in more_hosts}
+    origins = {f"http://{name}:{port}" for name in names} | {origin.lower().rstrip("/") for origin in more_origins}
+    return Allowed(hosts=frozenset(hosts) if local or hosts else None, origins=frozenset(origins))
+
+
+class Guard:
+    """Refuses a request with a wrong, missing or doubled Host, or with a foreign Origin."""
+
+    def __init__(self, app: ASGIApp, allowed: Allowed) -> None:
+        """Stand before an application."""
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the request through, or answer 403."""
+        if scope["type"] != "http" or scope["path"] in _OPEN:
+            await self._app(scope, receive, send)
+            return
+        reason = self._refused(scope)
+        if reason is None:
+            await self._app(scope, receive, send)
+            return
+        body = {"error": {"code": "forbidden", "message": reason, "hint": "see docs/gateway.md", "suggestions": []}}
+        await JSONResponse(body, status_code=403)(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> str | None:
+        hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
+        origins = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"origin"]
+        if len(hosts) != 1 or (self._allowed.hosts is not None and hosts[0] not in self._allowed.hosts):
+            return "this Host is not served here"
+        if len(origins) > 1 or (origins and origins[0].rstrip("/") not in self._allowed.origins):
+            return "this Origin is not allowed"
+        return None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,144 @@
+"""Calls that wait for an answer: a server of the handshake era asks, a client of 2026 is told `input_required`.
+
+The call goes on in its own task; the client's retry, which carries our `requestState`, wakes it with the answer. The
+task lives in this process, so replicas behind a load balancer need stickiness for such calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from toolscout.errors import CallError
+from toolscout.gateway.peers import Peer
+from toolscout.models import Caller, CallResult
+
+STATE = "toolscout-parked:"
+_QUESTION = "question"
+_MOST_PARKED = 256
+_WAIT_S = 600.0
+
+Start = Callable[["ParkedCall"], Awaitable[CallResult]]
+
+
+class ParkedCall:
+    """The upstream of one such call: a question parks it, the next request of its owner wakes it."""
+
+    def __init__(self, key: str, peer: Peer, owner: tuple[str, str | None]) -> None:
+        """Begin with the client of the first request."""
+        self.key = key
+        self.peer = peer
+        self.owner = owner
+        self.until = time.monotonic() + _WAIT_S
+        self.task: asyncio.Task[CallResult] | None = None
+        self.questions: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        self._answer: asyncio.Future[Mapping[str, Any]] | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """Return what the client says it can do."""
+        return self.peer.capabilities
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Pass progress to the request that waits now."""
+        await self.peer.progress(progress, total, message)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Park the call with a question, one at a time, and wait for the answer."""
+        self.peer.check_can(method)
+        async with self._turn:
+            self._answer = asyncio.get_running_loop().create_future()
+            await self.questions.put({"method": method, "params": dict(params)})
+            try:
+                return await asyncio.wait_for(self._answer, _WAIT_S)
+            except TimeoutError:
+                raise CallError(f"nobody answered {method} in time", hint="call again") from None
+
+    def answer(self, responses: Any) -> None:
+        """Wake the call with the client's reply."""
+        reply = responses.get(_QUESTION) if isinstance(responses, Mapping) else None
+        if not isinstance(reply, Mapping):
+            raise CallError(
+                f"the retry has no inputResponses[{_QUESTION!r}]", hint="answer the question that was asked"
+            )
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(reply)
+
+
+class Parked:
+    """All calls that wait for an answer in this process."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._calls: dict[str, ParkedCall] = {}
+
+    async def start(self, key: str, start: Start, peer: Peer, caller: Caller) -> CallResult | dict[str, Any]:
+        """Start a call in its own task; return its result, or the question that it waits with."""
+        call = ParkedCall(key, peer, _owner(caller))
+        call.task = asyncio.ensure_future(_run(start, call))
+        return await self._next(call)
+
+    async def resume(
+        self, key: str, state: str, responses: Any, peer: Peer, caller: Caller
+    ) -> CallResult | dict[str, Any]:
+        """Answer a call that waits and go on with it; a state that is unknown, expired or another's: refused alike."""
+        self._drop_old()
+        call = self._calls.get(state)
+        if call is None or (call.key, call.owner) != (key, _owner(caller)):
+            raise CallError("no call waits under this requestState", hint="call the tool again without it")
+        call.answer(responses)
+        del self._calls[state]
+        call.peer = peer
+        return await self._next(call)
+
+    def close(self) -> None:
+        """End every call that waits."""
+        for call in self._calls.values():
+            if call.task:
+                call.task.cancel()
+        self._calls.clear()
+
+    async def _next(self, call: ParkedCall) -> CallResult | dict[str, Any]:
+        assert call.task is not None  # noqa: S101 - set where the call starts
+        question = asyncio.ensure_future(call.questions.get())
+        try:
+            await asyncio.wait({call.task, question}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            call.task.cancel()
+            raise
+        finally:
+            if not question.done():
+                question.cancel()
+        if call.task.done():
+            return call.task.result()
+        return self._park(call, question.result())
+
+    def _park(self, call: ParkedCall, question: Mapping[str, Any]) -> dict[str, Any]:
+        self._drop_old()
+        if len(self._calls) >= _MOST_PARKED:
+            if call.task:
+                call.task.cancel()
+            raise CallError("too many calls wait for an answer", hint="try again later")
+        state = STATE + secrets.token_urlsafe(24)
+        call.until = time.monotonic() + _WAIT_S
+        self._calls[state] = call
+        return {"resultType": "input_required", "inputRequests": {_QUESTION: dict(question)}, "requestState": state}
+
+    def _drop_old(self) -> None:
+        now = time.monotonic()
+        for state in [state for state, call in self._calls.items() if call.until < now]:
+            call = self._calls.pop(state)
+            if call.task:
+                call.task.cancel()
+
+
+async def _run(start: Start, call: ParkedCall) -> CallResult:
+    return await start(call)
+
+
+def _owner(caller: Caller) -> tuple[str, str | None]:
+    return (caller.tenant, caller.user)

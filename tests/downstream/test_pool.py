@@ -1,0 +1,156 @@
+"""Servers come, go and change without a restart, and only those that differ are touched."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from downstreams import QUICK, fake, gone, opened, until
+from toolscout.config import Config, ServerConfig
+from toolscout.downstream.listing import list_all
+from toolscout.downstream.pool import Downstream
+from toolscout.downstream.watch import Coalesced
+from toolscout.errors import ServerUnavailableError
+from toolscout.keys import apart
+from toolscout.models import Overlay
+from toolscout.settings import Settings
+
+
+async def test_an_edit_adds_removes_and_replaces_only_what_differs(tmp_path):
+    kept, edited, dropped, new = (fake(tmp_path, title) for title in ("kept", "edited", "dropped", "new"))
+    async with opened(kept.config, edited.config, dropped.config) as here:
+        same = replace(kept.config, overlay=Overlay(tags=("mine",)), source="elsewhere")
+        other = replace(edited.config, env={"A": "1"})
+        applied = await here.downstream.apply(Config(servers=(same, other, new.config)))
+        assert (applied.added, applied.removed, applied.replaced, applied.kept) == (
+            {"new"},
+            {"dropped"},
+            {"edited"},
+            {"kept"},
+        )
+        assert set(here.downstream.servers) == {"kept", "edited", "new"}
+        assert gone(*dropped.starts)
+        for key in here.downstream.servers:
+            await here.state(key, "ready")
+            await here.call(key, "echo")
+        assert here.downstream.servers["kept"].server.overlay.tags == ("mine",)
+        assert [len(server.starts) for server in (kept, edited, new)] == [1, 2, 1]
+    assert gone(*kept.starts, *edited.starts, *new.starts)
+
+
+async def test_a_server_is_switched_off_and_on_without_a_restart(tmp_path):
+    server = fake(tmp_path)
+    async with opened(server.config) as here:
+        await here.downstream.apply(Config(servers=(replace(server.config, enabled=False),)))
+        assert here.downstream.servers["fake"].status.state == "disabled"
+        assert gone(*server.starts)
+        with pytest.raises(ServerUnavailableError, match="switched off"):
+            await here.call("fake", "echo")
+        await here.downstream.apply(Config(servers=(server.config,)))
+        await here.state("fake", "ready")
+        await here.call("fake", "echo")
+
+
+async def test_titles_that_share_a_slug_are_kept_apart_and_keep_what_they_have(tmp_path):
+    def of(*titles):
+        return Config(servers=tuple(ServerConfig(title=title, transport="stdio", enabled=False) for title in titles))
+
+    downstream = Downstream(of("My Server", "My-Server", "My/Server"), QUICK)
+    slugs = {"My-Server", apart("My-Server", "My Server"), apart("My-Server", "My/Server")}
+    assert set(downstream.servers) == slugs
+    await downstream.apply(of("My Server"))
+    assert set(downstream.servers) == {apart("My-Server", "My Server")}
+    await downstream.close()
+    known = Downstream(of("My Server"), QUICK, known={"My-Server": "My_Server"})
+    assert set(known.servers) == {apart("My-Server", "My Server")}
+    await known.close()
+
+
+async def test_closing_twice_and_closing_before_starting_are_harmless(tmp_path):
+    downstream = Downstream(Config(servers=(fake(tmp_path).config,)), QUICK)
+    await downstream.close()
+    await downstream.close()
+
+
+async def test_a_thousand_requests_make_one_run_and_never_two_at_once():
+    runs, running = 0, 0
+    release = asyncio.Event()
+
+    async def act():
+        nonlocal runs, running
+        runs, running = runs + 1, running + 1
+        assert running == 1
+        await release.wait()
+        running -= 1
+        if runs == 1:
+            raise RuntimeError("this must not end the watching")
+
+    coalesced = Coalesced(act, 0.01)
+    for _ in range(1_000):
+        coalesced.ask()
+    await until(lambda: runs == 1)
+    for _ in range(1_000):
+        coalesced.ask()
+    release.set()
+    await until(lambda: runs == 2)
+    await asyncio.sleep(0.03)
+    assert runs == 2
+    coalesced.ask_in(0.0)
+    await until(lambda: runs == 3)
+    await coalesced.close()
+
+
+async def test_a_list_that_runs_out_is_reported(tmp_path):
+    server = fake(tmp_path)
+    async with opened(server.config) as here:
+        await here.changed("fake", 1)
+        live = here.downstream.servers["fake"]
+        live.ttl_s = 0.1
+        here.downstream._notices["fake"].ask()
+        await here.changed("fake", 4)
+        live.ttl_s = None
+
+
+@pytest.mark.parametrize(
+    ("pages", "tools", "cut"),
+    [
+        ([{"tools": [{"name": "a"}], "nextCursor": "1"}, {"tools": [{"name": "b"}]}], 2, ""),
+        ([{"tools": [{"name": "a"}], "nextCursor": "1"}, {"tools": [{"name": "b"}], "nextCursor": "1"}], 2, "before"),
+        ([{"tools": ["nonsense", {"name": "a"}, None]}], 1, ""),
+        ([{"tools": "nonsense", "nextCursor": 7}], 0, ""),
+        ([{"tools": [{"name": "x" * 100}] * 100, "nextCursor": "1"}], 100, "bytes"),
+    ],
+)
+async def test_pages_are_read_within_bounds(pages, tools, cut):
+    left = list(pages)
+
+    async def ask(params):
+        return left.pop(0)
+
+    listing = await list_all(ask, Settings(max_line_bytes=1_000))
+    assert len(listing.tools) == tools
+    assert cut in listing.cut
+    assert bool(cut) == bool(listing.cut)
+
+
+async def test_the_shortest_time_to_live_of_all_pages_counts():
+    left = [{"tools": [], "ttlMs": 5_000, "nextCursor": "1"}, {"tools": [], "ttlMs": 2_000}]
+
+    async def ask(params):
+        return left.pop(0)
+
+    assert (await list_all(ask, Settings())).ttl_s == 2.0
+
+
+async def test_pages_without_end_and_without_tools_end_too():
+    asked = 0
+
+    async def ask(params):
+        nonlocal asked
+        asked += 1
+        return {"tools": [], "nextCursor": str(asked)}
+
+    listing = await list_all(ask, Settings())
+    assert listing.tools == ()
+    assert "pages" in listing.cut
+    assert asked == 1_000

@@ -1,0 +1,171 @@
+"""An MCP server over HTTP that misbehaves on request, and remembers every request with its headers; no SDK."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+
+class FakeHttp(ThreadingHTTPServer):
+    """Listens on a port of this machine; `seen` holds (method, path, headers, body) of everything that came."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.seen: list[tuple[str, str, dict[str, str], Any]] = []
+        self.connections = 0
+        self.token: str | None = None
+        """The bearer token that /mcp asks for."""
+        self.sessions = True
+        self.forget = False
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections += 1
+        super().process_request(request, client_address)
+
+    @property
+    def origin(self) -> str:
+        """Return where it is."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def calls(self, name: str) -> list[dict[str, str]]:
+        """Return the headers of each call of a tool."""
+        found = [item for item in self.seen if isinstance(item[3], dict) and item[3].get("method") == "tools/call"]
+        return [headers for _, _, headers, body in found if body["params"]["name"] == name]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: FakeHttp
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def reply(self, status: int, body: Any = b"", kind: str = "application/json", **headers: str) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def note(self, body: Any = None) -> None:
+        self.server.seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+
+    def do_GET(self) -> None:
+        self.note()
+        if self.path == "/.well-known/oauth-protected-resource":
+            meta = {"resource": f"{self.server.origin}/mcp", "authorization_servers": [self.server.origin]}
+            self.reply(200, meta)
+        elif self.path == "/.well-known/oauth-authorization-server":
+            self.reply(200, {"issuer": self.server.origin, "token_endpoint": f"{self.server.origin}/token"})
+        else:
+            self.reply(405)
+
+    def do_DELETE(self) -> None:
+        self.note()
+        self.reply(200)
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path == "/token":
+            self.note(parse_qs(raw.decode()))
+            self.reply(200, {"access_token": self.server.token, "token_type": "Bearer", "expires_in": 3600})
+            return
+        if urlsplit(self.path).path != "/mcp":
+            self.note()
+            self.reply(404)
+            return
+        message = json.loads(raw)
+        self.note(message)
+        if self.server.token and self.headers.get("Authorization") != f"Bearer {self.server.token}":
+            where = f"{self.server.origin}/.well-known/oauth-protected-resource"
+            self.reply(401, WWW_Authenticate=f'Bearer resource_metadata="{where}"')
+        elif self.server.forget and self.headers.get("mcp-session-id"):
+            self.reply(404, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Session not found"}})
+        else:
+            self.handle_message(message)
+
+    def handle_message(self, message: dict[str, Any]) -> None:
+        request, method = message.get("id"), message.get("method")
+        if request is None:
+            self.reply(202)
+        elif method == "initialize":
+            self.server.forget = False
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "f"}}
+            more = {"Mcp_Session_Id": str(time.monotonic_ns())} if self.server.sessions else {}
+            self.reply(200, {"jsonrpc": "2.0", "id": request, "result": result}, **more)
+        elif method == "tools/list":
+            self.reply(200, {"jsonrpc": "2.0", "id": request, "result": {"tools": [{"name": "echo"}]}})
+        elif method == "tools/call":
+            self.call(request, message["params"]["name"], message["params"].get("arguments") or {})
+        else:
+            self.reply(200, {"jsonrpc": "2.0", "id": request, "error": {"code": -32601, "message": "no"}})
+
+    def call(self, request: Any, name: str, arguments: dict[str, Any]) -> None:
+        answer = {"jsonrpc": "2.0", "id": request, "result": {"content": [{"type": "text", "text": "ok"}]}}
+        if name == "echo":
+            answer["result"] = {"content": [{"type": "text", "text": arguments.get("text", "ok")}]}
+            self.reply(200, answer)
+        elif name == "hang":
+            time.sleep(arguments.get("seconds", 30))
+        elif name == "drop":
+            self.close_connection = True
+        elif name == "half":
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            self.wfile.write(b'{"jsonrpc"')
+            self.close_connection = True
+        elif name == "half_events":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            self.wfile.write(b": hello\n\n")
+            self.close_connection = True
+        elif name == "huge":
+            self.send_response(200)
+            self.send_header("Content-Type", arguments["kind"])
+            self.end_headers()
+            self.close_connection = True
+            self.wfile.write(b"data: " if "event" in arguments["kind"] else b'"')
+            with_part = b"x" * (1 << 20)
+            for _ in range(arguments["bytes"] >> 20):
+                self.wfile.write(with_part)
+        elif name == "packed":
+            self.reply(200, gzip.compress(json.dumps(answer).encode()), Content_Encoding="gzip")
+        elif name == "status":
+            self.reply(arguments["status"], b"<html>sorry</html>", "text/html")
+        elif name == "redirect":
+            self.reply(arguments.get("status", 307), b"", Location=arguments["to"])
+        elif name == "forget":
+            self.server.forget = True
+            self.reply(200, answer)
+        else:
+            self.reply(200, b"not json at all")
+
+
+@contextmanager
+def fake_http() -> Iterator[FakeHttp]:
+    """Run the server for the time of the block."""
+    server = FakeHttp()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,122 @@
+"""Nothing outlives the gateway: not after a polite end, not after a signal, not after kill -9."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from downstreams import Opened, alive, fake, gone, opened
+from promises import promise
+from toolscout.downstream.reaper import Reaper
+
+GATEWAY = textwrap.dedent(
+    """
+    import asyncio, sys
+    from toolscout.config import Config, ServerConfig
+    from toolscout.downstream.pool import Downstream
+    from toolscout.models import Caller
+    from toolscout.settings import Settings
+
+    async def main():
+        config = ServerConfig(title="fake", transport="stdio", command=sys.executable, args=tuple(sys.argv[1:]))
+        downstream = Downstream(Config(servers=(config,)), Settings())
+        ready = asyncio.Event()
+
+        async def on_change(key):
+            ready.set()
+
+        await downstream.start(on_change)
+        await ready.wait()
+        server = downstream.servers["fake"]
+        for tool, arguments in (("grandchild", {}), ("grandchild", {"setsid": True}), ("stubborn", {})):
+            result = await server.call_tool(tool, arguments, caller=Caller())
+            print(result["content"][0]["text"], flush=True)
+        print("ready", flush=True)
+        await asyncio.sleep(600)
+
+    asyncio.run(main())
+    """
+)
+
+
+@promise("fault:orphans")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_gateway_that_is_killed_leaves_no_process(tmp_path, number):
+    server = fake(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", GATEWAY, *server.config.args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as gateway:
+        lines = [gateway.stdout.readline().strip() for _ in range(4)]
+        assert lines[-1] == "ready"
+        family = [int(line) for line in lines[:3]]
+        assert all(alive(pid) for pid in family)
+        os.kill(gateway.pid, number)
+        gateway.wait(timeout=20)
+    assert gone(*family, *server.starts)
+
+
+@promise("fault:orphans")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+async def test_toolscout_serve_that_is_killed_leaves_no_process(tmp_path, number):
+    server = fake(tmp_path, "fake", "--family")
+    file = tmp_path / "mcp.json"
+    entry = {"command": server.config.command, "args": list(server.config.args)}
+    file.write_text(json.dumps({"mcpServers": {"fake": entry}}), "utf-8")
+    command = [sys.executable, "-m", "toolscout", "serve", "--config", str(file), "--store", "memory:"]
+    quiet = asyncio.subprocess.DEVNULL
+    gateway = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=quiet, stderr=quiet)
+    await server.until("tools/list")
+    assert len(server.starts) == 3
+    assert all(alive(pid) for pid in server.starts)
+    gateway.send_signal(number)
+    await asyncio.wait_for(gateway.wait(), 20)
+    assert await asyncio.to_thread(gone, *server.starts)
+
+
+async def _pid(here: Opened, tool: str, **arguments) -> int:
+    return int((await here.call("fake", tool, arguments))["content"][0]["text"])
+
+
+@promise("fault:orphans")
+async def test_closing_ends_grandchildren_those_in_their_own_session_and_those_who_will_not(tmp_path):
+    server = fake(tmp_path)
+    async with opened(server.config) as here:
+        family = [
+            await _pid(here, "grandchild"),
+            await _pid(here, "grandchild", setsid=True),
+            await _pid(here, "stubborn"),
+        ]
+        assert all(alive(pid) for pid in family)
+    assert not any(alive(pid) for pid in (*family, *server.starts))
+
+
+@promise("fault:orphans")
+async def test_a_server_that_crashes_takes_its_children_with_it(tmp_path):
+    server = fake(tmp_path)
+    async with opened(server.config) as here:
+        child = await _pid(here, "grandchild")
+        await here.call("fake", "crash_after")
+        await server.started(2)
+        assert await asyncio.to_thread(gone, child)
+
+
+@promise("fault:orphans")
+def test_a_reaper_that_was_killed_is_started_again():
+    reaper = Reaper()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True) as child:
+        reaper.add(child.pid)
+        first = reaper._process
+        first.kill()
+        first.wait()
+        reaper.add(child.pid)
+        assert reaper._process is not first
+        reaper.close()
+        assert child.wait(timeout=20) == -signal.SIGTERM

@@ -1,0 +1,132 @@
+"""Servers behind a URL fail too: one request's failure is one call's failure, and bodies are bounded."""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from downstreams import QUICK, bounded_memory, fake, healthy, opened
+from fake_http import fake_http
+from promises import promise
+from servers import free_port, listening
+from toolscout.config import ServerConfig
+from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
+
+
+def web(server, **fields):
+    fields = {"timeout_s": 10.0, **fields}
+    return ServerConfig(title="web", transport="http", url=f"{server.origin}/mcp", private=True, **fields)
+
+
+@pytest.fixture
+def server():
+    with fake_http() as found:
+        yield found
+
+
+@promise("fault:crash")
+@pytest.mark.parametrize("tool", ["drop", "half", "half_events"])
+async def test_a_broken_answer_fails_its_call_alone_and_is_not_asked_for_again(server, tmp_path, tool):
+    async with opened(web(server), fake(tmp_path, "healthy").config) as here, healthy(here):
+        beside = asyncio.create_task(here.call("web", "echo", {"text": "beside"}))
+        with pytest.raises(CallError):
+            await here.call("web", tool)
+        assert (await beside)["content"][0]["text"] == "beside"
+        assert (await here.call("web", "echo"))["content"][0]["text"] == "ok"
+    assert len(server.calls(tool)) == 1
+
+
+@promise("fault:garbage")
+async def test_what_is_no_json_and_what_is_packed_fail_their_call_alone(server):
+    async with opened(web(server)) as here:
+        for tool in ("nonsense", "packed"):
+            with pytest.raises(CallError):
+                await here.call("web", tool)
+        assert (await here.call("web", "echo"))["content"]
+
+
+@promise("fault:huge")
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_a_body_of_100_mb_is_not_read(server, tmp_path, kind):
+    async with opened(web(server), fake(tmp_path, "healthy").config) as here, healthy(here):
+        with bounded_memory(), pytest.raises(CallError):
+            await here.call("web", "huge", {"bytes": 100 << 20, "kind": kind})
+        assert (await here.call("web", "echo"))["content"]
+    assert len(server.calls("huge")) == 1
+
+
+@promise("fault:hang")
+async def test_the_deadline_holds_over_http_and_the_slot_is_free_again(server):
+    async with opened(web(server, timeout_s=0.4, concurrency=1)) as here:
+        with pytest.raises(CallTimeoutError, match="sent once"):
+            await here.call("web", "hang", {"seconds": 2})
+        assert (await here.call("web", "echo"))["content"]
+    cancelled = [body for _, _, _, body in server.seen if body and body.get("method") == "notifications/cancelled"]
+    assert len(cancelled) == 1
+
+
+@promise("fault:breaker")
+async def test_answers_of_a_broken_gateway_in_between_count_against_the_server(server):
+    async with opened(web(server), settings=replace(QUICK, breaker_failures=3)) as here:
+        for _ in range(3):
+            with pytest.raises(ServerUnavailableError, match="503"):
+                await here.call("web", "status", {"status": 503})
+        with pytest.raises(ServerUnavailableError, match="in a row"):
+            await here.call("web", "echo")
+    assert len(server.calls("status")) == 3
+
+
+@promise("fault:crash")
+async def test_a_server_that_forgot_the_session_gets_a_new_one_and_no_second_send(server):
+    async with opened(web(server)) as here:
+        await here.call("web", "forget")
+        with pytest.raises(ServerUnavailableError, match="forgotten"):
+            await here.call("web", "echo", {"text": "lost"})
+        assert (await here.call("web", "echo", {"text": "found"}))["content"][0]["text"] == "found"
+    assert len(server.calls("echo")) == 2
+
+
+@promise("fault:start")
+async def test_a_server_that_is_not_there_says_so(server):
+    gone = web(server)
+    server.shutdown()
+    server.server_close()
+    async with opened(gone, ready=False) as here:
+        assert "cannot be connected to" in (await here.state("web", "failed")).status.detail
+
+
+@promise("fault:crash")
+async def test_a_server_that_went_away_is_noticed_by_the_first_call_and_comes_back(tmp_path):
+    command = [sys.executable, str(Path(__file__).parent.parent / "modern_server.py"), "--http"]
+    port = free_port()
+    config = ServerConfig(title="web", transport="http", url=f"http://127.0.0.1:{port}/mcp", private=True)
+    with listening(*command, str(port), port=port):
+        stack = AsyncExitStack()
+        here = await stack.enter_async_context(opened(config))
+        await here.call("web", "echo", {"text": "there"})
+        await here.changed("web", 1)
+    async with stack:
+        with pytest.raises(ServerUnavailableError):
+            await here.call("web", "echo")
+        await here.state("web", "failed")
+        with pytest.raises(ServerUnavailableError, match="nothing was sent"):
+            await here.call("web", "echo")
+        with listening(*command, str(port), port=port):
+            await here.state("web", "ready")
+            assert (await here.call("web", "echo", {"text": "back"}))["content"][0]["text"] == "back"
+
+
+@promise("auth:no-passthrough")
+async def test_only_the_configs_own_credentials_travel(server, tmp_path):
+    server.token = "own-token"
+    config = web(server, headers={"Authorization": "Bearer own-token", "X-Own": "1"})
+    async with opened(config) as here:
+        extra = {"_meta": {"authorization": "Bearer callers"}}
+        await here.call("web", "echo", extra=extra)
+    for _, path, headers, _ in server.seen:
+        if path == "/mcp":
+            assert headers["authorization"] == "Bearer own-token"
+            assert "callers" not in str(headers)

@@ -1,0 +1,264 @@
+"""Calls through the gateway: the result that comes back is the server's own, in both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from mcp import MCPError
+
+from promises import promise
+from raw_client import raw_client
+from scripted import text
+from toolscout.gateway.calls import REPAIRS
+from toolscout.settings import Settings
+
+ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+
+
+async def called(client, tool, name, arguments=None, **more):
+    given = {"name": name, **({"arguments": arguments} if arguments is not None else {}), **more}
+    return await client.request("tools/call", {"name": tool, "arguments": given})
+
+
+@promise("proto:passthrough")
+@ERAS
+async def test_fields_that_nobody_knows_survive_on_the_way_through(open_gateway, demo, era):
+    result = {
+        "content": [
+            {"type": "text", "text": "hi", "vendorInner": {"a": None}},
+            {"type": "resource_link", "uri": "demo://a", "name": "a", "size": 3},
+            {"type": "hologram", "frames": [1, 2]},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png", "annotations": {"audience": ["user"]}},
+        ],
+        "structuredContent": {"deep": {"x": None}},
+        "isError": True,
+        "_meta": {"vendor/trace": [1]},
+        "vendorTop": {"kept": True},
+    }
+    demo.tool("strange", result)
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        got = await called(client, "call_tool", "demo__strange")
+    assert {name: value for name, value in got.items() if name != "resultType"} == result
+    assert ("resultType" in got) == (era != "legacy")
+
+
+@promise("proto:passthrough")
+@ERAS
+async def test_the_agents_own_meta_travels_with_the_call_and_the_envelope_does_not(open_gateway, demo, era):
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        params = {
+            "name": "call_tool",
+            "arguments": {"name": "demo__echo"},
+            "_meta": {"vendor/x": 1, "traceparent": "t"},
+        }
+        await client.request("tools/call", params)
+    assert demo.calls[0].extra["_meta"] == {"vendor/x": 1, "traceparent": "t"}
+
+
+@promise("proto:passthrough")
+@ERAS
+async def test_progress_of_the_server_reaches_the_agent(open_gateway, demo, era):
+    async def working(call):
+        for step in (1, 2, 3):
+            await call.upstream.progress(step, 3, f"step {step}")
+        return text("done")
+
+    demo.tool("work", working)
+    seen = []
+
+    async def on_progress(progress, total, message):
+        seen.append((progress, total, message))
+
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        given = {"name": "call_tool", "arguments": {"name": "demo__work"}}
+        await client.request("tools/call", given, on_progress=on_progress)
+    assert seen == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+
+
+@promise("load:cancel")
+@ERAS
+async def test_an_agent_that_gives_up_ends_the_call_at_the_server(open_gateway, demo, era):
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def endless(_call):
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    demo.tool("endless", endless)
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        waiting = asyncio.create_task(called(client, "call_tool", "demo__endless"))
+        await asyncio.wait_for(started.wait(), 5)
+        waiting.cancel()
+        await asyncio.wait_for(ended.wait(), 5)
+
+
+@promise("proto:passthrough")
+@ERAS
+async def test_slips_in_the_arguments_are_repaired_and_told(open_gateway, demo, era):
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        got = await called(client, "call_read_tool", "demo__count_sheep", '{"count": "3"}')
+        assert demo.calls[-1].arguments == {"count": 3}
+        assert got["_meta"][REPAIRS] == [
+            "arguments were a JSON string; they are an object now",
+            "count was string; it is integer now",
+        ]
+        got = await client.request(
+            "tools/call", {"name": "call_tool", "arguments": {"name": "demo__count_sheep", "count": 4}}
+        )
+        assert demo.calls[-1].arguments == {"count": 4}
+        assert REPAIRS in got["_meta"]
+
+
+@promise("fault:changed")
+@ERAS
+async def test_a_definition_that_changed_since_it_was_found_is_not_called(open_gateway, demo, era):
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        found = await client.request("tools/call", {"name": "search_tools", "arguments": {"query": "count sheep"}})
+        hit = found["structuredContent"]["tools"][0]
+        assert hit["key"] == "demo__count_sheep"
+        good = await called(client, hit["call_with"], hit["key"], {"count": 1}, version=hit["version"])
+        assert not good.get("isError")
+        demo.tool("count_sheep", text("new"), description="Count goats instead", annotations={"readOnlyHint": True})
+        await opened.scout.index([demo])
+        sent = len(demo.calls)
+        bad = await called(client, hit["call_with"], hit["key"], {"count": 1}, version=hit["version"])
+    error = bad["structuredContent"]["error"]
+    assert bad["isError"] is True
+    assert error["code"] == "definition_changed"
+    assert error["details"]["input_schema"] == {"type": "object"}
+    assert len(demo.calls) == sent
+
+
+@promise("access:one-predicate")
+@ERAS
+async def test_the_reading_door_refuses_a_tool_that_may_write(open_gateway, demo, era):
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        got = await called(client, "call_read_tool", "demo__send_letter")
+        assert got["isError"] is True
+        assert got["structuredContent"]["error"]["code"] == "not_read_only"
+        assert not demo.calls
+        assert not (await called(client, "call_tool", "demo__send_letter")).get("isError")
+
+
+async def refusals(opened, era, key):
+    """Say everything that the gateway answers about a key that the caller may not see."""
+    said = []
+    async with raw_client(opened.server, era) as client:
+        for tool, where in (("call_tool", "name"), ("get_tool_details", "names"), ("get_related_tools", "name")):
+            answer = await client.request("tools/call", {"name": tool, "arguments": {where: key}})
+            assert answer["isError"] is True
+            said.append(answer)
+        with pytest.raises(MCPError) as raised:
+            await client.request("tools/call", {"name": key, "arguments": {}})
+        said.append((raised.value.code, raised.value.message, raised.value.data))
+        said.append(await client.request("tools/list"))
+    return said
+
+
+@promise("access:absent-equals-forbidden")
+@ERAS
+async def test_a_hidden_tool_and_an_absent_one_answer_alike(open_gateway, demo, era):
+    key = "demo__secret_ledger"
+    async with open_gateway(demo, surface="browse", core=[key]) as opened:
+        absent = await refusals(opened, era, key)
+    demo.tool("secret_ledger", text("secret"), description="Read the secret ledger")
+    async with open_gateway(demo, surface="browse", core=[key]) as opened:
+        await opened.scout.set_enabled(key, enabled=False)
+        assert await refusals(opened, era, key) == absent
+    assert not demo.calls
+
+
+@promise("fault:huge")
+@ERAS
+async def test_a_result_over_the_cap_is_cut_and_can_be_read_whole(open_gateway, demo, era):
+    whole = text("x" * 50_000 + "end", structuredContent={"n": 1})
+    demo.tool("big", whole)
+    settings = Settings(max_result_bytes=5_000)
+    async with open_gateway(demo, settings=settings) as opened, raw_client(opened.server, era) as client:
+        got = await called(client, "call_tool", "demo__big")
+        assert len(json.dumps(got)) < 6_000
+        assert "cut by the gateway" in got["content"][-2]["text"]
+        link = got["content"][-1]
+        assert link["type"] == "resource_link"
+        read = await client.request("resources/read", {"uri": link["uri"]})
+        assert json.loads(read["contents"][0]["text"]) == whole
+        with pytest.raises(MCPError) as raised:
+            await client.request("resources/read", {"uri": link["uri"][:-1] + "_"})
+        assert raised.value.code == (-32002 if era == "legacy" else -32602)
+
+
+@promise("secret:nowhere")
+@ERAS
+async def test_a_bug_of_ours_shows_no_detail(open_gateway, demo, era, monkeypatch, caplog):
+    async def broken(*_args, **_named):
+        raise RuntimeError("canary-4711")
+
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        monkeypatch.setattr(opened.scout, "call_tool", broken)
+        monkeypatch.setattr(opened.scout, "search_tools", broken)
+        got = [
+            await called(client, "call_tool", "demo__echo"),
+            await client.request("tools/call", {"name": "search_tools", "arguments": {"query": "x"}}),
+        ]
+    for answer in got:
+        assert answer["isError"] is True
+        assert answer["structuredContent"]["error"]["code"] == "error"
+        assert "canary" not in json.dumps(answer)
+
+
+@promise("proto:malformed")
+@ERAS
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"name": 5},
+        {"name": "call_tool", "arguments": []},
+        {"name": "call_tool", "arguments": "x"},
+        {"name": "nope"},
+    ],
+)
+async def test_a_request_that_makes_no_sense_is_an_error_of_the_protocol(open_gateway, demo, era, params):
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        with pytest.raises(MCPError) as raised:
+            await client.request("tools/call", params)
+        assert raised.value.code == -32602
+        assert (await client.request("tools/list"))["tools"]
+    assert not demo.calls
+
+
+@promise("proto:malformed")
+@ERAS
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("call_tool", {}),
+        ("call_tool", {"name": None}),
+        ("call_tool", {"name": "demo__echo", "version": 7}),
+        ("call_tool", {"name": "demo__count_sheep", "arguments": {"count": {}}}),
+        ("search_tools", {}),
+        ("search_tools", {"query": 7}),
+        ("search_tools", {"query": ""}),
+        ("search_tools", {"query": []}),
+        ("search_tools", {"query": "x", "limit": 0}),
+        ("search_tools", {"query": "x", "limit": 10_000}),
+        ("search_tools", {"query": "x" * 1_000_000}),
+        ("search_tools", {"query": ["x"] * 1_000}),
+        ("search_tools", {"query": "x", "detail": "all"}),
+        ("get_tool_details", {"names": []}),
+    ],
+)
+async def test_wrong_arguments_are_a_result_that_says_what_to_change(open_gateway, demo, era, tool, given):
+    async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
+        got = await client.request("tools/call", {"name": tool, "arguments": given})
+    assert got["isError"] is True
+    error = got["structuredContent"]["error"]
+    assert error["message"] and error["hint"]
+    assert json.loads(got["content"][0]["text"]) == got["structuredContent"]
+    assert len(json.dumps(got)) < 20_000
+    assert not demo.calls

@@ -1,0 +1,297 @@
+"""The gateway on HTTP, as a real process: who may speak to it, what it does with nonsense, how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mcp import Client
+
+from downstreams import fake
+from promises import promise
+from serving import serving, write_config
+from toolscout.errors import InvalidValueError, SettingError
+from toolscout.gateway.address import check_address, parse_address
+from toolscout.gateway.guard import allowed_for
+
+CASES = int(os.environ.get("CASES", "1000"))
+"""How many malformed requests are made up; the promise was checked with CASES=10000."""
+
+MODERN = "2026-07-28"
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
+LIST_HEADERS = {**HEADERS, "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory):
+    """Give a fake server that writes down whatever reaches it."""
+    return fake(tmp_path_factory.mktemp("fake"))
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory, behind):
+    """Give one real process for the whole module: it has to survive everything that is sent to it."""
+    folder = tmp_path_factory.mktemp("gateway")
+    write_config(folder, behind.config)
+    with serving(folder) as process:
+        yield process
+
+
+def sent(gateway, body, headers=HEADERS, method="POST", path="/mcp", **more):
+    """Send one request on a connection of its own and return the status and the body."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    try:
+        connection.putrequest(method, path, skip_host="Host" in more.get("raw", ()), skip_accept_encoding=True)
+        pairs = list(more.get("pairs", ())) + list(headers.items())
+        for name, value in pairs:
+            connection.putheader(name, value)
+        if body is not None:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def good(gateway):
+    """Say whether a good request is answered."""
+    status, body = sent(gateway, json.dumps(LIST).encode(), LIST_HEADERS)
+    text = body.decode()
+    found = json.loads(text.split("data: ", 1)[1].splitlines()[0] if text.startswith("event") else text)
+    return status == 200 and found["result"]["tools"][0]["name"] == "search_tools"
+
+
+@promise("egress:origin")
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("Origin", "https://evil.example")],
+        [("Origin", "null")],
+        [("Origin", "")],
+        [("Origin", "http://127.0.0.1:{port}"), ("Origin", "http://127.0.0.1:{port}")],
+        [("Origin", "http://127.0.0.1.evil.example:{port}")],
+        [("Origin", "http://127.0.0.1")],
+        [("Host", "evil.example:{port}")],
+        [("Host", "127.0.0.1")],
+        [("Host", "")],
+        [("Host", "127.0.0.1:{port}"), ("Host", "127.0.0.1:{port}")],
+        [("Host", "127.0.0.1:{port}"), ("Host", "evil.example")],
+    ],
+)
+def test_a_foreign_page_or_name_is_refused(gateway, behind, pairs):
+    pairs = [(name, value.format(port=gateway.port)) for name, value in pairs]
+    raw = {name for name, _ in pairs}
+    status, _ = sent(gateway, json.dumps(LIST).encode(), LIST_HEADERS, pairs=pairs, raw=raw)
+    assert status in (400, 403)  # 400: the HTTP parser itself refuses two Hosts
+    assert good(gateway)
+
+
+@promise("egress:origin")
+def test_our_own_page_is_let_in(gateway):
+    for name in ("127.0.0.1", "localhost"):
+        own = [("Origin", f"http://{name}:{gateway.port}"), ("Host", f"{name}:{gateway.port}")]
+        status, _ = sent(gateway, json.dumps(LIST).encode(), LIST_HEADERS, pairs=own, raw={"Host"})
+        assert status == 200
+
+
+@promise("load:limits")
+def test_a_body_over_4_mib_is_refused(gateway):
+    body = json.dumps({**LIST, "pad": "x" * (4 << 20)}).encode()
+    assert sent(gateway, body, LIST_HEADERS)[0] == 413
+    assert sent(gateway, body)[0] == 413
+    assert good(gateway)
+
+
+def _call(name, arguments):
+    return {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+WRONG = [
+    b"",
+    b"{",
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/list"',
+    b"[]",
+    b"[" * 10_000,
+    b'{"a":' * 10_000,
+    b"null",
+    b"1",
+    b'"text"',
+    b"\xff\xfe\x00",
+    b'{"jsonrpc":"2.0","id":null,"method":"tools/list","params":{}}',
+    b'{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","method":"nope","params":{}}',
+    b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":1,"method":7}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\xed\xa0\x80"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800"}}',
+    b'{"jsonrpc":"2.0","id":1e400,"method":"tools/list"}',
+    json.dumps([LIST, LIST]).encode(),
+]
+BAD_HEADERS = [
+    {},
+    {"Content-Type": "text/plain", "Accept": "application/json, text/event-stream"},
+    {"Content-Type": "application/json"},
+    {"Content-Type": "application/json", "Accept": "text/html"},
+    {**HEADERS, "MCP-Protocol-Version": "1999-01-01"},
+    {**HEADERS, "MCP-Protocol-Version": MODERN},
+    {**HEADERS, "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call"},
+    {**HEADERS, "Mcp-Session-Id": "nobody"},
+    {**HEADERS, "MCP-Protocol-Version": "\x7f"},
+]
+
+
+@promise("proto:malformed")
+@pytest.mark.parametrize("modern", [False, True])
+@pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
+def test_nonsense_gets_a_clean_answer_and_the_next_request_is_served(gateway, body, modern):
+    status, _ = sent(gateway, body, LIST_HEADERS if modern else HEADERS)
+    assert 400 <= status < 500
+    assert good(gateway)
+
+
+@promise("proto:malformed")
+@pytest.mark.parametrize("headers", BAD_HEADERS, ids=range(len(BAD_HEADERS)))
+def test_wrong_headers_get_a_clean_answer(gateway, headers):
+    status, _ = sent(gateway, json.dumps(LIST).encode(), headers)
+    assert 400 <= status < 500
+    assert good(gateway)
+
+
+@promise("proto:malformed")
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "BREW"])
+@pytest.mark.parametrize("path", ["/mcp", "/", "/mcp/../etc/passwd", "/%2e%2e", "/health/x"])
+def test_other_methods_and_paths_get_a_clean_answer(gateway, method, path):
+    status, _ = sent(gateway, None, {"MCP-Protocol-Version": MODERN}, method=method, path=path)
+    assert 400 <= status < 500
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+_METHODS = st.sampled_from(
+    [
+        "tools/list",
+        "tools/call",
+        "resources/read",
+        "prompts/get",
+        "completion/complete",
+        "initialize",
+        "server/discover",
+    ]
+) | st.text(max_size=12)
+_MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", "1.0", 2, None]),
+        "id": _VALUES,
+        "method": _METHODS | _VALUES,
+        "params": st.dictionaries(st.sampled_from(["name", "arguments", "uri", "cursor", "_meta", "x"]), _VALUES),
+        "result": _VALUES,
+        "error": _VALUES,
+    },
+)
+
+
+def _text(value):
+    return json.dumps(value).encode()
+
+
+_BODIES = st.one_of(
+    st.binary(max_size=200),
+    _MESSAGES.map(_text),
+    _MESSAGES.map(lambda message: _text({**message, "jsonrpc": "2.0", "id": 1, "params": {"_meta": META}})),
+    _VALUES.map(lambda value: _text(_call("call_tool", value))),
+    _VALUES.map(lambda value: _text(_call("search_tools", {"query": value, "limit": value}))),
+    st.tuples(_MESSAGES.map(_text), st.integers(0, 400)).map(lambda pair: pair[0][: pair[1]]),
+)
+
+
+@promise("proto:malformed")
+@settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@given(
+    body=_BODIES,
+    version=st.sampled_from([MODERN, "2025-11-25", None]),
+    method=st.sampled_from(["tools/list", "tools/call", "x", None]),
+)
+def test_whatever_is_sent_nothing_crashes_and_no_server_is_called(gateway, behind, body, version, method):
+    calls = len(behind.received("tools/call"))
+    headers = {**HEADERS, "MCP-Protocol-Version": version, "Mcp-Method": method, "Mcp-Name": "call_tool"}
+    status, _ = sent(gateway, body, {name: value for name, value in headers.items() if value is not None})
+    assert status < 500
+    assert gateway.process.poll() is None
+    assert len(behind.received("tools/call")) == calls
+
+
+@promise("proto:malformed")
+async def test_after_all_that_a_client_is_served_as_ever(gateway, behind):
+    assert good(gateway)
+    async with Client(gateway.url, mode="legacy") as client:
+        got = await client.call_tool("search_tools", {"query": "anything"})
+        assert not got.is_error
+    assert b"Traceback" not in gateway.log.read_bytes()
+
+
+@promise("auth:default")
+@pytest.mark.parametrize("address", ["0.0.0.0:8080", "[::]:8080", "192.168.1.5:80", "example.com:80", "10.0.0.1:1"])
+def test_an_address_beyond_loopback_is_refused_without_the_flag(toolscout, address, tmp_path):
+    host, _ = parse_address(address)
+    with pytest.raises(SettingError, match="authentication"):
+        check_address(host, insecure_no_auth=False)
+    check_address(host, insecure_no_auth=True)
+    ran = toolscout("serve", "--http", address, "--store", f"sqlite:///{tmp_path / 'c.db'}")
+    assert ran.code == 2
+    assert "--insecure-no-auth" in ran.err
+
+
+@promise("auth:default")
+def test_loopback_in_every_spelling_needs_no_flag():
+    for address in ("8080", "127.0.0.1:8080", "localhost:8080", "[::1]:8080", "127.8.8.8:1"):
+        check_address(parse_address(address)[0], insecure_no_auth=False)
+    assert parse_address("[::1]:8080") == ("::1", 8080)
+    assert parse_address("8080") == ("127.0.0.1", 8080)
+    for wrong in ("", "x", "1:x", "99999", "host:", "²"):
+        with pytest.raises(InvalidValueError):
+            parse_address(wrong)
+
+
+@promise("egress:origin")
+def test_beyond_loopback_any_name_may_be_used_but_no_page_is_trusted():
+    allowed = allowed_for("0.0.0.0", 8080)
+    assert allowed.hosts is None
+    assert not allowed.origins
+    named = allowed_for("0.0.0.0", 8080, more_hosts=["Tools.example:443"], more_origins=["https://App.example/"])
+    assert named.hosts == {"tools.example:443"}
+    assert named.origins == {"https://app.example"}
+
+
+@promise("fault:orphans")
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_in_good_order_also_with_clients_connected(tmp_path, stop):
+    with serving(tmp_path) as gateway:
+        async with Client(gateway.url, mode="legacy") as client:
+            await client.list_tools()
+            gateway.process.send_signal(stop)
+            assert gateway.process.wait(10) == 0
+    assert b"Traceback" not in gateway.log.read_bytes()
+
+
+@promise("proto:malformed")
+def test_a_port_that_is_taken_is_told(toolscout, gateway, tmp_path):
+    ran = toolscout("serve", "--http", str(gateway.port), "--store", f"sqlite:///{tmp_path / 'c.db'}")
+    assert ran.code == 2
+    assert "cannot listen" in ran.err

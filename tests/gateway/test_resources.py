@@ -1,0 +1,130 @@
+"""Resources and prompts of the servers behind: under names that say whose they are, without waiting for the dead."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import pytest
+from mcp import Client, MCPError
+
+from promises import promise
+from scripted import Scripted
+
+pytestmark = promise("proto:passthrough")
+
+
+def said(text):
+    return {"type": "text", "text": text}
+
+
+PREFIX = "toolscout://servers/files/"
+
+
+@pytest.fixture
+def files():
+    server = Scripted("files")
+    listed = [{"uri": "file:///a b%20c.txt?x=1#y", "name": "a", "mimeType": "text/plain"}]
+    server.requests = {
+        "resources/list": lambda params: (
+            {"resources": listed[:1], "nextCursor": "2"}
+            if "cursor" not in params
+            else {"resources": [{"uri": "file:///b", "name": "b"}]}
+        ),
+        "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "file:///{path}", "name": "any"}]},
+        "resources/read": lambda params: {"contents": [{"uri": params["uri"], "text": f"at {params['uri']}"}]},
+        "prompts/list": {"prompts": [{"name": "review", "arguments": [{"name": "path"}]}]},
+        "prompts/get": lambda params: {
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": f"{params['name']} {params['arguments']}"}}
+            ]
+        },
+        "completion/complete": lambda params: {"completion": {"values": [str(params["ref"])]}},
+    }
+    return server
+
+
+@pytest.fixture
+def dead():
+    return Scripted("dead", state="failed")
+
+
+@pytest.fixture(params=["legacy", "2026-07-28"])
+def connect(request, open_gateway, files, dead, demo):
+    @asynccontextmanager
+    async def connected():
+        async with open_gateway(files, dead, demo) as opened, Client(opened.server, mode=request.param) as client:
+            yield client
+
+    return connected
+
+
+async def test_every_resource_is_listed_and_read_under_its_server(connect):
+    async with connect() as client:
+        listed = (await client.list_resources()).resources
+        assert [item.uri for item in listed] == [PREFIX + "file:///a b%20c.txt?x=1#y", PREFIX + "file:///b"]
+        read = (await client.read_resource(listed[0].uri)).contents[0]
+        assert read.text == "at file:///a b%20c.txt?x=1#y"
+        assert read.uri == listed[0].uri
+
+
+async def test_a_template_stays_a_template(connect):
+    async with connect() as client:
+        template = (await client.list_resource_templates()).resource_templates[0].uri_template
+        assert template == PREFIX + "file:///{path}"
+        read = (await client.read_resource(template.replace("{path}", "x%20y"))).contents[0]
+        assert read.text == "at file:///x%20y"
+
+
+async def test_prompts_are_named_by_their_server(connect):
+    async with connect() as client:
+        assert [item.name for item in (await client.list_prompts()).prompts] == ["files__review"]
+        got = await client.get_prompt("files__review", {"path": "a"})
+        assert got.messages[0].content.text == "review {'path': 'a'}"
+
+
+@pytest.mark.parametrize("uri", ["file:///b", "toolscout://servers/absent/x", "toolscout://servers/", "toolscout://x"])
+async def test_an_address_that_names_nothing_is_an_error(connect, uri):
+    async with connect() as client:
+        with pytest.raises(MCPError) as raised:
+            await client.read_resource(uri)
+        assert raised.value.code == (-32602 if client.protocol_version == "2026-07-28" else -32002)
+
+
+async def test_a_link_in_a_result_can_be_read_as_it_is(open_gateway, files):
+    link = {"type": "resource_link", "uri": "file:///linked", "name": "linked"}
+    files.tool("find", {"content": [link]}, description="Find a file")
+    async with open_gateway(files) as opened, Client(opened.server) as client:
+        got = await client.call_tool("call_tool", {"name": "files__find"})
+        assert got.content[0].uri == "file:///linked"
+        assert (await client.read_resource("file:///linked")).contents[0].text == "at file:///linked"
+
+
+async def test_a_link_that_two_servers_name_is_read_at_neither(open_gateway, files, demo):
+    link = {"content": [{"type": "resource_link", "uri": "file:///linked", "name": "linked"}]}
+    files.tool("find", link)
+    demo.tool("find", link)
+    async with open_gateway(files, demo) as opened, Client(opened.server) as client:
+        for key in ("files__find", "demo__find", "files__find"):
+            await client.call_tool("call_tool", {"name": key})
+        with pytest.raises(MCPError):
+            await client.read_resource("file:///linked")
+        assert (await client.read_resource(PREFIX + "file:///linked")).contents
+
+
+async def test_a_prompt_that_needs_input_is_a_clear_error_where_the_version_cannot_carry_it(open_gateway, files):
+    files.requests["prompts/get"] = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
+    async with open_gateway(files) as opened, Client(opened.server, mode="legacy") as client:
+        with pytest.raises(MCPError, match="needs input"):
+            await client.get_prompt("files__review", {})
+
+
+async def test_completions_go_to_the_server_of_the_prompt(connect):
+    async with connect() as client:
+        from mcp_types import PromptReference, ResourceTemplateReference
+
+        got = await client.complete(PromptReference(name="files__review"), {"name": "path", "value": "a"})
+        assert "'name': 'review'" in got.completion.values[0]
+        got = await client.complete(
+            ResourceTemplateReference(uri=PREFIX + "file:///{path}"), {"name": "path", "value": "a"}
+        )
+        assert "'uri': 'file:///{path}'" in got.completion.values[0]

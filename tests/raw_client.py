@@ -1,0 +1,65 @@
+"""A client that shows the wire: requests and results as dictionaries, in either era."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp import ClientSession
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    Implementation,
+)
+
+MODERN = "2026-07-28"
+WAIT_S = 10.0
+
+
+@dataclass
+class RawClient:
+    """Sends requests and returns results untouched."""
+
+    dispatcher: JSONRPCDispatcher
+    session: ClientSession
+    modern: bool
+    capabilities: Mapping[str, Any]
+
+    async def request(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+        """Send one request."""
+        stamped = dict(params or {})
+        if self.modern:
+            stamped["_meta"] = {
+                **(stamped.get("_meta") or {}),
+                PROTOCOL_VERSION_META_KEY: MODERN,
+                CLIENT_INFO_META_KEY: {"name": "raw", "version": "1"},
+                CLIENT_CAPABILITIES_META_KEY: dict(self.capabilities),
+            }
+        return await self.dispatcher.send_raw_request(method, stamped, {"timeout": WAIT_S, **options})
+
+
+@asynccontextmanager
+async def raw_client(
+    server: Any, era: str, *, capabilities: Mapping[str, Any] | None = None, **callbacks: Any
+) -> AsyncIterator[RawClient]:
+    """Connect to a server in memory, over JSON messages, and agree on an era."""
+    info = Implementation(name="raw", version="1")
+    async with (
+        create_client_server_memory_streams() as ((read, write), (server_read, server_write)),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(server.run, server_read, server_write, server.create_initialization_options())
+        dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, write)
+        async with ClientSession(dispatcher=dispatcher, client_info=info, **callbacks) as session:
+            if era == MODERN:
+                await session.discover()
+            else:
+                await session.initialize()
+            yield RawClient(dispatcher, session, era == MODERN, capabilities or {})
+        tasks.cancel_scope.cancel()

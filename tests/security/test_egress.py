@@ -1,0 +1,168 @@
+"""A URL leads where the operator meant it to: no spelling, no resolver and no redirect reaches a private address."""
+
+import ipaddress
+import socket
+
+import pytest
+
+from downstreams import QUICK, opened
+from fake_http import fake_http
+from promises import promise
+from toolscout.config import ServerConfig
+from toolscout.downstream import egress
+from toolscout.downstream.dial import Route, dial
+from toolscout.downstream.egress import check_address, checked_transport, resolve
+from toolscout.downstream.pipes import Ring
+from toolscout.downstream.reaper import Reaper
+from toolscout.errors import CallError, ServerUnavailableError
+
+pytestmark = promise("egress:ssrf")
+
+PRIVATE = [
+    "127.0.0.1",
+    "127.1.2.3",
+    "0.0.0.0",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "100.64.0.1",
+    "169.254.169.254",
+    "192.0.0.1",
+    "198.18.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "224.0.0.1",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:169.254.169.254",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::1",
+    "2002:7f00:1::",
+    "2001:0:0:0:0:0:80ff:fffe",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fec0::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "ff02::1",
+    "2001:db8::1",
+]
+SPELLINGS = [
+    "127.0.0.1",
+    "127.1",
+    "0.0.0.0",
+    "0",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "017700000001",
+    "0177.0.0.1",
+    "localhost",
+    "LOCALHOST",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[0:0:0:0:0:0:0:1]",
+    "[::]",
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_a_private_address_is_not_dialled(address):
+    assert not check_address(address, private=False)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
+)
+def test_a_public_address_is_dialled(address):
+    assert check_address(address, private=False)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", "::ffff:192.168.1.1"])
+def test_private_addresses_are_dialled_where_the_config_says_so(address):
+    assert check_address(address, private=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "0.0.0.0", "::", "fe80::1", "224.0.0.1", "::ffff:169.254.169.254"]
+)
+def test_metadata_and_unspecified_addresses_are_never_dialled(address):
+    assert not check_address(address, private=True)
+
+
+def web(url, **fields):
+    return ServerConfig(title="web", transport="http", url=url, **fields)
+
+
+async def test_a_listener_sees_nothing_whatever_the_spelling():
+    with fake_http() as server:
+        port = server.server_address[1]
+        for spelling in SPELLINGS:
+            route = Route(config=web(f"http://{spelling}:{port}/mcp"), settings=QUICK, reaper=Reaper(), errors=Ring(0))
+            with pytest.raises(ServerUnavailableError, match=r"may not be dialled|no address|InvalidURL"):
+                async with dial(route):
+                    pass
+        assert server.connections == 0
+        async with opened(web(f"{server.origin}/mcp", private=True)) as here:
+            await here.call("web", "echo")
+        assert server.connections > 0
+
+
+async def test_a_host_with_one_bad_address_among_good_ones_is_refused(monkeypatch):
+    async def both(host, port):
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, port)) for found in ("1.1.1.1", "127.0.0.1")]
+
+    monkeypatch.setattr(egress, "lookup", both)
+    with pytest.raises(ServerUnavailableError, match="may not be dialled"):
+        await resolve("both.example", 80, private=False)
+
+
+async def test_a_resolver_that_changes_its_answer_changes_nothing(monkeypatch):
+    """The name is resolved once for each connection, and what was checked is what is dialled."""
+    import httpcore2
+
+    answers = iter(["93.184.216.34", "127.0.0.1"])
+    dialled = []
+
+    async def rebinding(host, port):
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
+
+    async def connect(self, host, port, *rest, **named):
+        dialled.append(host)
+        raise httpcore2.ConnectError("this is a test")
+
+    monkeypatch.setattr(egress, "lookup", rebinding)
+    monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", connect)
+    backend = checked_transport(private=False)._pool._network_backend
+    with pytest.raises(httpcore2.ConnectError):
+        await backend.connect_tcp("rebinding.example", 80)
+    with pytest.raises(ServerUnavailableError):
+        await backend.connect_tcp("rebinding.example", 80)
+    assert [ipaddress.ip_address(host).is_global for host in dialled] == [True]
+    with pytest.raises(httpcore2.ConnectError):
+        await backend.connect_unix_socket("/var/run/docker.sock")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_to_another_place_is_not_followed(status):
+    with fake_http() as server, fake_http() as other:
+        async with opened(web(f"{server.origin}/mcp", private=True)) as here:
+            for to in (f"{other.origin}/mcp", "http://169.254.169.254/latest/meta-data", "file:///etc/passwd"):
+                with pytest.raises(CallError):
+                    await here.call("web", "redirect", {"to": to, "status": status})
+            assert (await here.call("web", "echo"))["content"]
+        assert other.connections == 0
+        assert len(server.calls("redirect")) == 3
+
+
+async def test_proxies_of_the_environment_are_not_used(monkeypatch):
+    with fake_http() as server, fake_http() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.origin)
+        async with opened(web(f"{server.origin}/mcp", private=True)) as here:
+            await here.call("web", "echo")
+        assert proxy.connections == 0

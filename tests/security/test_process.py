@@ -1,0 +1,101 @@
+"""A server's process: its command is not read by any shell, and it sees of our environment only what is listed."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from downstreams import QUICK, fake, opened
+from promises import promise
+from toolscout.config import ServerConfig, read_config
+from toolscout.downstream.pipes import Ring
+from toolscout.downstream.process import INHERITED, child_environment
+from toolscout.downstream.reaper import MARK
+
+METACHARACTERS = [
+    "$(touch owned)",
+    "`id`",
+    "; rm -rf x",
+    "a && b",
+    "| cat",
+    "> out",
+    "*",
+    "~",
+    "'\"",
+    "\\",
+    "a b",
+    "",
+    "\n",
+]
+
+
+async def asked(here, tool, **arguments):
+    return (await here.call("fake", tool, arguments))["content"][0]["text"]
+
+
+@promise("proc:argv")
+async def test_metacharacters_arrive_literally(tmp_path):
+    server = fake(tmp_path, "fake", *METACHARACTERS, cwd=str(tmp_path))
+    async with opened(server.config) as here:
+        arguments = json.loads(await asked(here, "arguments"))
+        assert arguments[2:] == METACHARACTERS
+        assert await asked(here, "where") == str(tmp_path.resolve())
+    assert not (tmp_path / "owned").exists()
+    assert not (tmp_path / "out").exists()
+
+
+@promise("proc:argv")
+async def test_a_command_is_one_word_and_never_a_line_for_a_shell(tmp_path):
+    config = ServerConfig(title="line", transport="stdio", command=f"touch {tmp_path}/owned; echo")
+    async with opened(config, ready=False) as here:
+        assert "was not found" in (await here.state("line", "failed")).status.detail
+    assert not (tmp_path / "owned").exists()
+
+
+@promise("proc:env")
+async def test_a_child_sees_only_the_listed_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER_KEY", "canary-1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-2")
+    monkeypatch.setenv("HANDED_ON", "for the server")
+    file = tmp_path / "mcp.json"
+    server = fake(tmp_path).config
+    entry = {"command": server.command, "args": list(server.args), "env": {"OWN": "${HANDED_ON}"}}
+    file.write_text(json.dumps({"mcpServers": {"fake": entry}}), "utf-8")
+    async with opened(*read_config(file).servers) as here:
+        environment = json.loads(await asked(here, "environment"))
+    assert environment["OWN"] == "for the server"
+    assert not [value for value in environment.values() if "canary" in value]
+    # LC_CTYPE is what Python itself sets where no locale is given.
+    assert set(environment) <= {*INHERITED, "OWN", MARK, "LC_CTYPE"}
+    assert environment["PATH"] == os.environ["PATH"]
+
+
+@promise("proc:env")
+def test_a_config_may_replace_what_is_inherited_but_not_the_mark(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    config = ServerConfig(title="x", transport="stdio", env={"HOME": "/elsewhere", MARK: "forged"})
+    environment = child_environment(config, "mark")
+    assert environment["HOME"] == "/elsewhere"
+    assert environment[MARK] == "mark"
+
+
+@promise("proc:env")
+async def test_standard_error_is_kept_within_bounds(tmp_path):
+    server = fake(tmp_path)
+    settings = replace(QUICK, stderr_bytes=2_000)
+    async with opened(server.config, settings=settings) as here:
+        await here.call("fake", "stderr", {"lines": 100_000})
+        await here.call("fake", "echo")
+        kept = here.downstream.servers["fake"].status.stderr
+        assert kept.endswith("the last words\n")
+        assert len(kept) <= 2_000
+
+
+@promise("proc:env")
+@pytest.mark.parametrize("size", [0, 1, 10])
+def test_a_ring_keeps_the_last_bytes(size):
+    ring = Ring(size)
+    for part in (b"abc", b"", b"defghijklmnop", b"q"):
+        ring.add(part)
+    assert ring.text(100) == ("abcdefghijklmnopq"[-size:] if size else "")
