@@ -26,7 +26,7 @@ Flags = npt.NDArray[np.bool_]
 
 STANDING_COSINE = 1.0
 """Standing: cosine by the best cosine."""
-STANDING_WORDS = 0.35
+STANDING_WORDS = 0.17
 """Standing: word strength by the best word strength, fading where even the best covers little of the request."""
 STANDING_COVER = 0.45
 """Standing: share of the request's words, weighted by rarity, that the tool holds anywhere."""
@@ -34,22 +34,22 @@ SAME_ACTION = 0.05
 """Standing: the name does what is asked (read, create, update, delete)."""
 OTHER_ACTION = -0.15
 """Standing: the name does one of the others."""
-EVIDENCE_COSINE = 0.4
+EVIDENCE_COSINE = 0.48
 """Evidence: cosine."""
 EVIDENCE_WORDS = 0.3
 """Evidence: word strength, which is about the number of rare words found in strong fields."""
-EVIDENCE_COVER = 0.1
+EVIDENCE_COVER = 0.12
 """Evidence: share of the request's words."""
-CLAUSE_SHARE = 0.75
+CLAUSE_SHARE = 0.53
 """How much the best clause counts, against the whole request, where there are clauses."""
 EXACT_NAME = 2.0
 """Strength added when the request is the tool's name or key: nothing else reaches that."""
 
-INTERCEPT, SLOPE, LEAD = -5.5, 6.75, 11.5
+INTERCEPT, SLOPE, LEAD = -5.8, 6.3, 9.8
 """The logistic curve: strength times SLOPE, and the lead of the best cosine over the next five times LEAD."""
 INTERCEPT_WORDS, SLOPE_WORDS = -4.75, 11.5
 """The same curve when there are no vectors."""
-THRESHOLD = 0.03
+THRESHOLD = 0.035
 """When even the best score is below, nothing fits; once it is not, the other hits are shown whatever their score."""
 
 _FULL_COVER = 0.5
