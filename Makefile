@@ -10,7 +10,7 @@ DEMO := sqlite:///build/demo.db
 ## Set up, index the bundled sample and search it.
 demo: .venv/installed
 	@.venv/bin/toolscout index --sample --store $(DEMO)
-	@.venv/bin/toolscout search "refund a customer and tell them by email" --store $(DEMO) --limit 5
+	@.venv/bin/toolscout search "when is everybody free this week" --store $(DEMO) --limit 5
 
 ## Set up and run lint, types and tests.
 test: .venv/developing

@@ -34,7 +34,7 @@ from benchmarks.gateway.tokens import count_surface
 
 warnings.simplefilter("ignore")
 
-ROUNDS, CALLS = 9, 100
+ROUNDS, CALLS = 40, 20
 CLIENTS, CALLS_EACH = 200, 5
 ERAS = {"2026-07-28": "2026-07-28", "handshake": "legacy"}
 TEXT = {"text": "hello"}

@@ -150,13 +150,19 @@ def _table(matches: Sequence[ToolMatch]) -> Table:
     for match in matches:
         row: list[Text] = []
         if scored:
-            row.append(Text(f"{match.score:.2f}" if match.score is not None else ""))
+            row.append(Text(_score(match.score)))
         row.append(safe(match.tool.key))
         if related:
             row.append(safe(match.relationship or ""))
         row.append(safe(shorten(match.tool.description, 160) if match.detail != "minimal" else ""))
         table.add_row(*row)
     return table
+
+
+def _score(score: float | None) -> str:
+    if score is None:
+        return ""
+    return f"{score:.2f}" if score >= 0.005 or score <= 0 else "<.01"
 
 
 def _footer(answer: Answer) -> str:

@@ -13,6 +13,9 @@ from toolscout.discovery.rankers.plain import folded, spaced
 from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked, Ranking
 from toolscout.words import actions, wanted_action
 
+FLOOR = 0.002
+"""Where something fits, what is below this is left out: it costs no right hit, and nobody wants to read it."""
+
 _LONGEST_NAME = 128
 
 
@@ -20,7 +23,7 @@ def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates)
     """Score the candidates, best first; nothing at all when even the best is below the threshold."""
     fused = fuse(_evidence(query, intents, candidates))
     best = float(fused.score.max(initial=0.0))
-    least = query.threshold if query.threshold is not None else (0.0 if best >= THRESHOLD else 2.0)
+    least = query.threshold if query.threshold is not None else (FLOOR if best >= THRESHOLD else 2.0)
     order = np.argsort(-fused.score, kind="stable")  # candidates come in the order of keys, so ties fall by key
     best_ones = [
         Ranked(
