@@ -40,14 +40,14 @@ EVIDENCE_WORDS = 0.3
 """Evidence: word strength, which is about the number of rare words found in strong fields."""
 EVIDENCE_COVER = 0.12
 """Evidence: share of the request's words."""
-CLAUSE_SHARE = 0.53
+CLAUSE_SHARE = 0.65
 """How much the best clause counts, against the whole request, where there are clauses."""
 EXACT_NAME = 2.0
 """Strength added when the request is the tool's name or key: nothing else reaches that."""
 
-INTERCEPT, SLOPE, LEAD = -5.8, 6.3, 9.8
+INTERCEPT, SLOPE, LEAD = -5.9, 6.4, 9.8
 """The logistic curve: strength times SLOPE, and the lead of the best cosine over the next five times LEAD."""
-INTERCEPT_WORDS, SLOPE_WORDS = -4.75, 11.5
+INTERCEPT_WORDS, SLOPE_WORDS = -5.0, 11.75
 """The same curve when there are no vectors."""
 THRESHOLD = 0.035
 """When even the best score is below, nothing fits; once it is not, the other hits are shown whatever their score."""

@@ -14,7 +14,7 @@ from toolscout.errors import CallError, InvalidArgumentsError, ToolscoutError, t
 from toolscout.execution.validate import validate_arguments
 from toolscout.gateway.calls import REPAIRS, Calls
 from toolscout.gateway.door import to_protocol
-from toolscout.gateway.listing import Listing
+from toolscout.gateway.listing import Listing, Listings
 from toolscout.gateway.peers import Peer
 from toolscout.gateway.registry import FINDERS, invoked_key
 from toolscout.gateway.tools import DISCOVERY
@@ -35,16 +35,15 @@ class Dispatch:
         self._scout = scout
         self._calls = calls
 
-    async def call(self, listing: Listing, peer: Peer, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    async def call(self, listings: Listings, peer: Peer, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         """Answer one request; an error is a result that says what to do next."""
         name = str(params["name"])
-        if name not in listing.schemas:
-            raise MCPError(
-                code=INVALID_PARAMS,
-                message=f"Unknown tool: {name[:200]}",
-                data={"hint": "tools/list shows the tools here; others are found by search_tools, called by call_tool"},
-            )
         try:
+            if name in listings.calls:
+                return await self._by_key(name, peer, params, caller)
+            listing = await listings.of(caller)
+            if name not in listing.schemas:
+                raise _unknown(name)
             if name in listing.passed:
                 return await self._pass(name, peer, params, caller)
             return await self._own(name, listing, peer, params, caller)
@@ -65,14 +64,16 @@ class Dispatch:
                 raise to_protocol(error) from error
             raise
 
+    async def _by_key(self, name: str, peer: Peer, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+        given = params.get("arguments") or {}
+        key = _text(given, "name")
+        version = _text(given, "version", required=False)
+        return await self._through(key, given, peer, params, caller, version, read_only=name == "call_read_tool")
+
     async def _own(
         self, name: str, listing: Listing, peer: Peer, params: Mapping[str, Any], caller: Caller
     ) -> dict[str, Any]:
         given = params.get("arguments") or {}
-        if name in ("call_tool", "call_read_tool", "execute_tool"):
-            key = _text(given, "name")
-            version = _text(given, "version", required=False)
-            return await self._through(key, given, peer, params, caller, version, read_only=name == "call_read_tool")
         own = Tool(key=name, id=name, server="", server_title="", name=name, input_schema=listing.schemas[name])
         arguments, repairs = validate_arguments(own, given)
         if name == "invoke_mcp_tool":
@@ -98,6 +99,12 @@ class Dispatch:
             key, arguments, peer=peer, caller=caller, params=params, version=version, read_only=read_only
         )
         return _with_repairs(result, repairs)
+
+
+def _unknown(name: str) -> MCPError:
+    """Say that no such tool is listed, in the same words whether or not it exists behind the gateway."""
+    hint = "tools/list shows the tools here; others are found by search_tools, called by call_tool"
+    return MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:200]}", data={"hint": hint})
 
 
 def _inner(given: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:

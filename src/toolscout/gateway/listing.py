@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolscout.errors import ToolNotFoundError
-from toolscout.gateway.surface import check_surface, list_surface
+from toolscout.gateway.surface import CALLS, check_surface, list_surface
 from toolscout.models import Caller, Tool
 from toolscout.scout import Scout
 
@@ -60,6 +60,11 @@ class Listings:
         self._rendered.move_to_end(caller)
         self._latest = known.schemas
         return known
+
+    @property
+    def calls(self) -> frozenset[str]:
+        """Return the names that call tools by key; they are listed to everyone, so that no list has to be looked at."""
+        return CALLS[self._surface]
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the input schema that was last shown under a name."""

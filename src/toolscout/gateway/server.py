@@ -114,7 +114,7 @@ class Gateway:
     async def _call_tool(self, context: Context, params: Mapping[str, Any]) -> dict[str, Any]:
         self.answered.set()
         caller = self._identify(context)
-        return await self._dispatch.call(await self.listings.of(caller), Peer(context), params, caller)
+        return await self._dispatch.call(self.listings, Peer(context), params, caller)
 
     async def _list_resources(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
         return {"resources": await self._resources.list_all("resources/list", self._identify(context))}

@@ -22,6 +22,10 @@ _ANSWER = {
 
 _FOUND = {"type": "object", "properties": {"result": {"type": "array"}}}
 
+_CALLS = frozenset({"call_tool", "call_read_tool"})
+CALLS = {"compact": _CALLS, "browse": _CALLS, "registry": _CALLS | {"execute_tool"}, "all": frozenset[str]()}
+"""The tools of each surface that call others by key: they are the same whatever the catalogue holds."""
+
 
 def check_surface(surface: str) -> None:
     """Refuse a surface that does not exist."""
