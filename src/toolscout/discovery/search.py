@@ -11,7 +11,7 @@ from toolscout.discovery.answer import answer_query
 from toolscout.discovery.check import check_query
 from toolscout.discovery.correct import correct_terms, misspelt
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
-from toolscout.discovery.understand import texts_to_embed, understand, with_vectors
+from toolscout.discovery.understand import understand, with_vectors
 from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
 from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranking
 from toolscout.ports import Embedder, Store
@@ -86,7 +86,7 @@ class Search:
                 f"the catalogue holds vectors of {overview.model_id}, not of {self.embedder.model_id}: "
                 "answered by words alone; `toolscout index` rebuilds them"
             )
-        texts = list(dict.fromkeys(text for needs in understood for text in texts_to_embed(needs)))
+        texts = list(dict.fromkeys(intent.text for needs in understood for intent in needs))
         try:
             vectors = dict(zip(texts, await self.embedder.embed_queries(texts), strict=True))
         except DimensionError:

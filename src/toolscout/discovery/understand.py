@@ -23,18 +23,6 @@ def understand(query: Query) -> tuple[Intent, ...]:
     return (whole, *(Intent(text=clause, terms=tuple(query_terms(clause))) for clause in clauses))
 
 
-def texts_to_embed(intents: Sequence[Intent]) -> list[str]:
-    """Return what needs a vector: the clauses where there are some, as their mean stands for the whole."""
-    return [intent.text for intent in intents[1:] or intents]
-
-
 def with_vectors(intents: Sequence[Intent], vectors: Mapping[str, FloatArray]) -> tuple[Intent, ...]:
     """Give each intent its vector."""
-    import numpy as np
-
-    if len(intents) == 1:
-        return (replace(intents[0], vector=vectors[intents[0].text]),)
-    clauses = [replace(intent, vector=vectors[intent.text]) for intent in intents[1:]]
-    total: FloatArray = np.sum([vectors[intent.text] for intent in clauses], axis=0, dtype=np.float32)
-    unit: FloatArray = total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
-    return (replace(intents[0], vector=unit), *clauses)
+    return tuple(replace(intent, vector=vectors[intent.text]) for intent in intents)

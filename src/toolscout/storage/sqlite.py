@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _UNUSED_VECTORS_S = 7 * 86_400
 _CHUNK = 500
+_INLINE_ROWS = 20_000
+"""Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
 _UNREADABLE = -2
 _PUT_SERVER = """
     INSERT INTO servers VALUES (?, ?, ?, ?)
@@ -130,6 +132,8 @@ class SqliteStore:
         snapshot = await self._current()
         if snapshot.model_id != model_id:
             intents = [Intent(text=intent.text, terms=intent.terms) for intent in intents]
+        if len(snapshot.facets) <= _INLINE_ROWS:
+            return snapshot.candidates(caller, narrow, intents, limit)
         return await asyncio.to_thread(snapshot.candidates, caller, narrow, intents, limit)
 
     async def vocabulary(self, caller: Caller) -> Sequence[str]:

@@ -16,7 +16,7 @@ from toolscout.words import actions, wanted_action
 FLOOR = 0.002
 """Where something fits, what is below this is left out: it costs no right hit, and nobody wants to read it."""
 
-_LONGEST_NAME = 128
+_LONGEST_NAME = 8
 
 
 def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
@@ -53,7 +53,7 @@ def _evidence(query: Query, intents: Sequence[Intent], candidates: Candidates) -
 
 def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
     """Tell which candidates the request names: letter by letter, or else word by word."""
-    if len(text) > _LONGEST_NAME:
+    if text.count(" ") >= _LONGEST_NAME:
         return np.zeros(len(candidates.facets), dtype=np.bool_)
     whole = folded(text)
     literal = [whole in (folded(item.key), folded(item.name)) for item in candidates.facets]
