@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from endpoint import Endpoint
 
 from embedders import hash_vector
+from endpoint import Endpoint
 from toolscout import DimensionError, EmbedderError, Settings
 from toolscout.embedding import open_embedder
 from toolscout.embedding.openai import OpenAIEmbedder
