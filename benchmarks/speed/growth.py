@@ -89,25 +89,23 @@ async def measure(most: int) -> None:
             exact = snapshot.vectors.exact
             row = {"tools": size, "p50_ms": median(times), "p95_ms": p95, "exact": exact, "built_s": built}
             results.append(row)
-            print(row, flush=True)
+            report(results)
+
+
+def report(results: list[dict[str, Any]]) -> None:
+    """Write what has been measured so far, so that a run that is stopped leaves its part."""
     body = [
         [
-            f"{r['tools']:,}",
-            f"{r['p50_ms']:.2f}",
-            f"{r['p95_ms']:.2f}",
-            "exact" if r["exact"] else "HNSW",
-            f"{r['built_s']:.0f}",
+            f"{row['tools']:,}",
+            f"{row['p50_ms']:.2f}",
+            f"{row['p95_ms']:.2f}",
+            "exact" if row["exact"] else "HNSW",
+            f"{row['built_s']:.0f}",
         ]
-        for r in results
+        for row in results
     ]
-    text = [
-        "# Growth",
-        "",
-        "`python -m benchmarks.speed.growth`; " + str(machine()),
-        "",
-        (__doc__ or "").split("\n\n")[-1],
-        "",
-    ]
+    how = (__doc__ or "").split("\n\n")[-1]
+    text = ["# Growth", "", "`python -m benchmarks.speed.growth`; " + str(machine()), "", how, ""]
     text += [markdown(["tools", "search p50 ms", "p95 ms", "vectors", "built in s"], body), "", "![growth](growth.png)"]
     save("growth", {"machine": machine(), "sizes": results}, "\n".join(text))
     draw(results)

@@ -16,7 +16,8 @@ from toolscout.downstream.reaper import Reaper
 
 GATEWAY = textwrap.dedent(
     """
-    import asyncio, sys
+    import asyncio, signal, sys
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background hands down "ignore"
     from toolscout.config import Config, ServerConfig
     from toolscout.downstream.pool import Downstream
     from toolscout.models import Caller
@@ -59,7 +60,10 @@ def test_a_gateway_that_is_killed_leaves_no_process(tmp_path, number):
         family = [int(line) for line in lines[:3]]
         assert all(alive(pid) for pid in family)
         os.kill(gateway.pid, number)
-        gateway.wait(timeout=20)
+        try:
+            gateway.wait(timeout=20)
+        finally:
+            gateway.kill()
     assert gone(*family, *server.starts)
 
 
