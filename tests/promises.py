@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-GATEWAY = "comes with the gateway"
-EXECUTION = "comes with calling tools"
+GATEWAY = "comes with the diagnostics port"
+EXECUTION = "comes with the audit log"
 
 
 @dataclass(frozen=True, slots=True)
