@@ -7,7 +7,7 @@ from typing import Any
 
 from embedders import HashEmbedder, hash_vector
 from toolscout.indexing.prepare import prepare_server
-from toolscout.models import LOCAL, Caller, Candidates, Filter, Intent, Publication
+from toolscout.models import LOCAL, Caller, Candidates, Filter, Intent, Publication, Scope
 from toolscout.ports import Store
 from toolscout.providers.rows import group_rows
 from toolscout.settings import Settings
@@ -44,13 +44,24 @@ async def publish(
     embedder: HashEmbedder | None = None,
     model_id: str = "",
 ) -> int:
-    """Publish rows for everyone of a tenant, and `own` rows for single users, in one generation."""
-    parts = []
-    for owner, given in ((None, rows), *(own or {}).items()):
-        for provider in group_rows(given):
-            stamps = await store.stamps(tenant, provider.server.key) if own is None else {}
-            raw = await provider.list_tools()
-            parts.append(prepare_server(provider.server, raw, stamps, Settings(), owner=owner))
+    """Publish rows for everyone of a tenant, then `own` rows for single users; return the last generation."""
+    generation = await _publish(store, rows, Scope(tenant=tenant), embedder, model_id)
+    for owner, given in (own or {}).items():
+        generation = await _publish(store, given, Scope(tenant=tenant, owner=owner), embedder, model_id)
+    return generation
+
+
+async def _publish(store: Store, rows: Rows, scope: Scope, embedder: HashEmbedder | None, model_id: str) -> int:
+    parts = [
+        prepare_server(
+            source.server,
+            await source.list_tools(),
+            await store.stamps(scope, source.server.key),
+            Settings(),
+            owner=scope.owner,
+        )
+        for source in group_rows(rows)
+    ]
     entries = tuple(entry for part in parts for entry in part.entries)
     if embedder:
         documents = {entry.text_hash: entry.document for entry in entries}
@@ -60,8 +71,8 @@ async def publish(
             await store.add_vectors(embedder.model_id, missing, vectors)
     return await store.publish(
         Publication(
-            tenant=tenant,
-            servers=tuple({part.server.key: part.server for part in parts}.values()),
+            scope=scope,
+            servers=tuple(part.server for part in parts),
             entries=entries,
             kept=frozenset(key for part in parts for key in part.kept),
             model_id=embedder.model_id if embedder else model_id,

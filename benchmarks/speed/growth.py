@@ -19,8 +19,8 @@ import numpy as np
 
 from benchmarks.data import RESULTS, bench_folder, machine, markdown, rows, save
 from toolscout import Scout, Settings
-from toolscout.policy.rules import may_see
-from toolscout.storage.index.snapshot import Snapshot
+from toolscout.models import Scope
+from toolscout.storage.index.segment import Segment
 from toolscout.storage.index.vectors import Vectors
 from toolscout.storage.index.words import PACKED, Words
 
@@ -28,7 +28,7 @@ SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 NOISE = 0.0247
 
 
-def grown(base: dict[str, Any], size: int) -> Snapshot:
+def grown(base: dict[str, Any], size: int) -> Segment:
     """Build a generation of the size from the base's columns."""
     random = np.random.default_rng(0)
     count = len(base["facets"])
@@ -52,14 +52,14 @@ def grown(base: dict[str, Any], size: int) -> Snapshot:
         matrix[count:] += random.standard_normal((size - count, matrix.shape[1]), dtype=np.float32) * NOISE
         matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     order = sorted(range(size), key=lambda i: facets[i].key)
-    return Snapshot(
+    return Segment(
+        scope=Scope(),
         generation=1,
         model_id=base["model_id"],
         facets=[facets[i] for i in order],
         definitions=[base["definitions"][rows_of[i]] for i in order],
         words=Words([packed[i] for i in order]),
         vectors=Vectors(matrix[order], exact_rows=Settings().exact_rows),
-        predicate=may_see,
     )
 
 
@@ -74,10 +74,10 @@ async def measure(most: int) -> None:
         base = load_base(scout)
         for size in (size for size in SIZES if size <= most):
             started = time.perf_counter()
-            snapshot = grown(base, size)
-            snapshot.vectors.wait()
+            segment = grown(base, size)
+            segment.vectors.wait()
             built = time.perf_counter() - started
-            scout._store._snapshot = snapshot
+            scout._store._shelf.put(segment)
             for query in queries[:20]:
                 await scout.search_tools(query)
             times = []
@@ -86,7 +86,7 @@ async def measure(most: int) -> None:
                 await scout.search_tools(query)
                 times.append((time.perf_counter() - started) * 1_000)
             p95 = quantiles(times, n=20)[18]
-            exact = snapshot.vectors.exact
+            exact = segment.vectors.exact
             row = {"tools": size, "p50_ms": median(times), "p95_ms": p95, "exact": exact, "built_s": built}
             results.append(row)
             report(results)
@@ -113,15 +113,15 @@ def report(results: list[dict[str, Any]]) -> None:
 
 def load_base(scout: Scout) -> dict[str, Any]:
     """Take the columns of the published catalogue."""
-    snapshot = scout._store._snapshot
+    segment = scout._store._shelf.snapshot(Scope()).segments[0]
     db = scout._store._connection
     packed = dict(db.execute("SELECT key, terms FROM tools").fetchall())
     return {
-        "facets": list(snapshot.facets),
-        "definitions": list(snapshot.definitions),
-        "packed": [packed[item.key] for item in snapshot.facets],
-        "matrix": snapshot.vectors.matrix,
-        "model_id": snapshot.model_id,
+        "facets": list(segment.facets),
+        "definitions": list(segment.definitions),
+        "packed": [packed[item.key] for item in segment.facets],
+        "matrix": segment.vectors.matrix,
+        "model_id": segment.model_id,
     }
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         UnknownRankerError,
         UsageError,
     )
-    from toolscout.models import Answer, Caller, Category, IndexReport, Server, Tag, Tool, ToolMatch
-    from toolscout.ports import Embedder, Store, ToolProvider
+    from toolscout.models import Answer, Caller, Category, IndexReport, Server, Tag, Tool, ToolMatch, ToolMetadata
+    from toolscout.ports import Embedder, Store, ToolProvider, ToolSource
     from toolscout.scout import Scout
     from toolscout.settings import Settings
 
@@ -60,8 +60,8 @@ _HOME = {
         "UnknownRankerError",
         "UsageError",
     ),
-    "models": ("Answer", "Caller", "Category", "IndexReport", "Server", "Tag", "Tool", "ToolMatch"),
-    "ports": ("Embedder", "Store", "ToolProvider"),
+    "models": ("Answer", "Caller", "Category", "IndexReport", "Server", "Tag", "Tool", "ToolMatch", "ToolMetadata"),
+    "ports": ("Embedder", "Store", "ToolProvider", "ToolSource"),
     "scout": ("Scout",),
     "settings": ("Settings",),
 }
@@ -96,8 +96,10 @@ __all__ = [
     "Tag",
     "Tool",
     "ToolMatch",
+    "ToolMetadata",
     "ToolNotFoundError",
     "ToolProvider",
+    "ToolSource",
     "ToolscoutError",
     "UnknownCategoryError",
     "UnknownRankerError",

@@ -12,7 +12,7 @@ from toolscout.config import Config
 from toolscout.downstream.pool import Downstream
 from toolscout.errors import ToolscoutError
 from toolscout.models import IndexReport, ServerStatus
-from toolscout.ports import LiveServer, ToolProvider
+from toolscout.ports import LiveServer, ToolSource
 from toolscout.providers.rows import RowsProvider
 from toolscout.settings import Settings
 
@@ -21,7 +21,7 @@ _REMEMBERED_REPORTS = 100
 _log = logging.getLogger("toolscout")
 _log.addHandler(logging.NullHandler())  # a program that wants to hear it adds its own
 
-Index = Callable[[Sequence[ToolProvider]], Awaitable[IndexReport]]
+Index = Callable[[Sequence[ToolSource]], Awaitable[IndexReport]]
 Remove = Callable[[str], Awaitable[int]]
 
 
@@ -36,7 +36,7 @@ class Live:
         self._settings = settings
         self._index = index
         self._remove = remove
-        self._listed: dict[str, ToolProvider] = {}
+        self._listed: dict[str, ToolSource] = {}
         self._seen: set[str] = set()
         self._down_since: dict[str, float] = {}
         self.reports: list[IndexReport] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolscout.models import (
@@ -14,9 +14,11 @@ from toolscout.models import (
     Intent,
     Overview,
     Publication,
+    Scope,
     Server,
     ServerStatus,
     Tool,
+    ToolMetadata,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +49,27 @@ class Upstream(Protocol):
 
 
 class ToolProvider(Protocol):
-    """Something that has tools: a file, Python objects, a live MCP server."""
+    """What an author writes to bring tools from anywhere: a folder of scripts, a database, an API.
+
+    Each method may be synchronous or asynchronous. Nothing that it returns is trusted, and a provider that fails costs
+    only its own tools.
+    """
+
+    def list_tool_metadata(self) -> Iterable[ToolMetadata] | Awaitable[Iterable[ToolMetadata]]:
+        """Return what searching needs of each tool; mappings with the same names will do."""
+        ...
+
+    def get_tool(self, name: str) -> Any:
+        """Return one full definition, as a mapping or an SDK tool, or None when there is no such tool."""
+        ...
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool once and return its result; raise ToolNotFoundError when there is no such tool."""
+        ...
+
+
+class ToolSource(Protocol):
+    """A server's worth of tools: from a file, from Python objects, from a live MCP server."""
 
     @property
     def server(self) -> Server:
@@ -71,7 +93,7 @@ class ToolProvider(Protocol):
         ...
 
 
-class LiveServer(ToolProvider, Protocol):
+class LiveServer(ToolSource, Protocol):
     """A server that is reached over MCP."""
 
     @property
@@ -113,7 +135,11 @@ class Embedder(Protocol):
 
 
 class Store(Protocol):
-    """Where the catalogue lives. Every reading method takes the caller and filters inside."""
+    """Where the catalogue lives: scopes, each with generations of its own.
+
+    Every reading method takes the caller and filters inside: what a caller sees is everyone's scope of the tenant and
+    their own, which hides the tools of the same key in the other.
+    """
 
     async def open(self) -> None:
         """Make the store ready, migrating an older schema."""
@@ -127,12 +153,12 @@ class Store(Protocol):
         """Return what the caller can see in sum, and which generation and model ("" before the first) that is."""
         ...
 
-    async def stamps(self, tenant: str, server: str) -> Mapping[str, str]:
+    async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
         """Return key -> stamp for a server's published tools: an equal stamp means nothing to do."""
         ...
 
-    async def servers(self, tenant: str) -> Sequence[Server]:
-        """Return the servers of a tenant."""
+    async def servers(self, scope: Scope) -> Sequence[Server]:
+        """Return the servers of a scope, in the order of keys."""
         ...
 
     async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
@@ -144,14 +170,18 @@ class Store(Protocol):
         ...
 
     async def publish(self, publication: Publication) -> int:
-        """Make one new generation visible at once and return its number."""
+        """Make one new generation of a scope visible at once and return its number."""
         ...
 
-    async def remove_server(self, tenant: str, server: str) -> int:
+    async def remove_server(self, scope: Scope, server: str) -> int:
         """Take a server and its tools out; return how many tools went."""
         ...
 
-    async def set_enabled(self, tenant: str, key: str, enabled: bool) -> None:
+    async def remove_user(self, tenant: str, user: str) -> int:
+        """Take everything out that one user added; return how many tools went."""
+        ...
+
+    async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
         ...
 

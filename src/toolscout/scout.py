@@ -49,7 +49,7 @@ from toolscout.models import (
     Tag,
 )
 from toolscout.policy.rules import may_see
-from toolscout.ports import Embedder, Progress, Store, ToolProvider, Upstream
+from toolscout.ports import Embedder, Progress, Store, ToolSource, Upstream
 from toolscout.providers.rows import group_rows, read_jsonl
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -144,7 +144,7 @@ class Scout:
 
     async def index(
         self,
-        providers: Sequence[ToolProvider],
+        sources: Sequence[ToolSource],
         *,
         strict: bool = False,
         caller: Caller | None = None,
@@ -154,9 +154,9 @@ class Scout:
         caller = caller or self.caller
         started = time.perf_counter()
         before = await self._store.overview(caller)
-        prepared, collisions = await fetch_servers(self._store, providers, caller.tenant, self._settings, strict=strict)
+        prepared, collisions = await fetch_servers(self._store, sources, caller.scope, self._settings, strict=strict)
         embedded = await embed_missing(self._store, self._embedder, prepared, before.model_id, progress)
-        report = await publish(self._store, prepared, embedded, collisions, before, caller.tenant)
+        report = await publish(self._store, prepared, embedded, collisions, before, caller.scope)
         return replace(report, took_ms=(time.perf_counter() - started) * 1_000)
 
     async def refresh(self, *, caller: Caller | None = None, progress: Progress | None = None) -> IndexReport:
@@ -172,13 +172,13 @@ class Scout:
     async def remove_server(self, server: str, *, caller: Caller | None = None) -> int:
         """Take a server and all its tools out of the catalogue; return how many tools went."""
         caller = caller or self.caller
-        return await self._store.remove_server(caller.tenant, server)
+        return await self._store.remove_server(caller.scope, server)
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
         caller = caller or self.caller
         try:
-            await self._store.set_enabled(caller.tenant, key, enabled)
+            await self._store.set_enabled(caller.scope, key, enabled)
         except ToolNotFoundError:
             raise not_found(key, await self._store.facets(caller, Filter())) from None
 
@@ -357,15 +357,15 @@ class Scout:
             await self._live.apply(config)
             return self._live
 
-        async def index(providers: Sequence[ToolProvider]) -> IndexReport:
-            return await self.index(providers, caller=_ANYONE)
+        async def index(sources: Sequence[ToolSource]) -> IndexReport:
+            return await self.index(sources, caller=_ANYONE)
 
         async def remove(server: str) -> int:
             return await self.remove_server(server, caller=_ANYONE)
 
         from toolscout.live import Live
 
-        known = {server.key: server.title for server in await self._store.servers(_ANYONE.tenant)}
+        known = {server.key: server.title for server in await self._store.servers(_ANYONE.scope)}
         self._live = Live(config, self._settings, known=known, index=index, remove=remove)
         await self._live.start(after)
         return self._live

@@ -95,6 +95,9 @@ class Settings:
     exact_rows: int = 50_000
     """Up to this many vectors are searched exactly; beyond, by an HNSW graph where `toolscout[large]` is installed."""
 
+    loaded_tools: int = 1_000_000
+    """How many tools are kept in memory for searching; the tenants and users that asked least recently go first."""
+
     call_timeout_s: float = 30.0
     """How long a call may take in all, unless the server's config says otherwise."""
 

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from promises import promise
-from toolscout import Caller, Scout, Server, Settings, ToolNotFoundError, ToolscoutError
+from toolscout import Caller, Scout, ToolNotFoundError, ToolscoutError
 from toolscout.discovery.format import format_answer, format_answers, format_categories, format_tags
 from toolscout.errors import to_wire
-from toolscout.indexing.prepare import prepare_server
-from toolscout.models import Publication
 
 pytestmark = promise("access:absent-equals-forbidden", "tenant:isolation")
 
@@ -76,14 +74,8 @@ async def everything(scout: Scout, caller: Caller) -> list[Any]:
 
 
 async def _give(scout: Scout, owner: str, rows: list[dict[str, Any]]) -> None:
-    """Publish tools that belong to one user, as a per-user provider will."""
-    server = Server(key="vault", title="vault")
-    part = prepare_server(server, rows, {}, Settings(), owner=owner)
-    model_id = (await scout._store.overview(Caller())).model_id
-    await scout._store.publish(
-        Publication(tenant="local", servers=(server,), entries=part.entries, kept=frozenset(), model_id=model_id)
-    )
-    await scout.refresh()
+    """Index tools that belong to one user."""
+    await scout.index_tools(rows, caller=Caller(user=owner))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from catalogues import OpenStore, look_for, publish
 from embedders import HashEmbedder
 from promises import promise
+from toolscout.models import Scope
 from toolscout.ports import Store
 from toolscout.storage.index.vectors import Vectors
 
@@ -124,5 +125,5 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_
 
 
 def _vectors(store: Store) -> Vectors:
-    vectors: Vectors = store._snapshot.vectors
+    vectors: Vectors = store._shelf.snapshot(Scope()).segments[0].vectors
     return vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalogues import keys, many, publish
 from promises import promise
-from toolscout.models import Caller, Filter
+from toolscout.models import Caller, Filter, Scope
 from toolscout.ports import Store
 
 pytestmark = promise("store:contract")
@@ -19,7 +19,7 @@ async def test_an_empty_store_says_so(store: Store) -> None:
     assert (overview.total, overview.tokens, overview.categories) == (0, 0, ())
     assert (overview.generation, overview.model_id, overview.stale) == (0, "", False)
     assert await store.facets(Caller(), Filter()) == []
-    assert await store.servers("local") == []
+    assert await store.servers(Scope()) == []
     assert await store.unembedded("any-model") == []
 
 
@@ -82,19 +82,19 @@ async def test_every_publication_is_one_generation(store: Store) -> None:
 
 async def test_stamps_change_only_with_their_tool(store: Store) -> None:
     await publish(store, [MAIL, PARCEL])
-    before = await store.stamps("local", "post")
+    before = await store.stamps(Scope(), "post")
     assert set(before) == {"post__send_mail", "post__send_parcel"}
     await publish(store, [MAIL, {**PARCEL, "tags": ["slow"]}])
-    after = await store.stamps("local", "post")
+    after = await store.stamps(Scope(), "post")
     assert after["post__send_mail"] == before["post__send_mail"]
     assert after["post__send_parcel"] != before["post__send_parcel"]
-    assert await store.stamps("local", "nowhere") == {}
-    assert await store.stamps("someone-else", "post") == {}
+    assert await store.stamps(Scope(), "nowhere") == {}
+    assert await store.stamps(Scope(tenant="someone-else"), "post") == {}
 
 
 async def test_servers_are_listed_by_key_with_the_operators_spelling(store: Store) -> None:
     await publish(store, [DRAW, {**MAIL, "server": "Post Office"}])
-    assert [(server.key, server.title) for server in await store.servers("local")] == [
+    assert [(server.key, server.title) for server in await store.servers(Scope())] == [
         ("Post-Office", "Post Office"),
         ("studio", "studio"),
     ]
@@ -103,16 +103,16 @@ async def test_servers_are_listed_by_key_with_the_operators_spelling(store: Stor
 async def test_a_removed_server_takes_its_tools_along_and_no_others(store: Store) -> None:
     await publish(store, [MAIL, PARCEL, DRAW])
     before = (await store.overview(Caller())).generation
-    assert await store.remove_server("local", "post") == 2
+    assert await store.remove_server(Scope(), "post") == 2
     assert await keys(store) == ["studio__draw"]
-    assert [server.key for server in await store.servers("local")] == ["studio"]
+    assert [server.key for server in await store.servers(Scope())] == ["studio"]
     assert (await store.overview(Caller())).generation == before + 1
 
 
 async def test_removing_what_is_not_there_removes_nothing(store: Store) -> None:
     await publish(store, [DRAW])
-    assert await store.remove_server("local", "post") == 0
-    assert await store.remove_server("someone-else", "studio") == 0
+    assert await store.remove_server(Scope(), "post") == 0
+    assert await store.remove_server(Scope(tenant="someone-else"), "studio") == 0
     assert await keys(store) == ["studio__draw"]
 
 

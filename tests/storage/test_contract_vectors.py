@@ -9,7 +9,7 @@ from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder, hash_vector
 from promises import promise
 from toolscout.errors import DimensionError
-from toolscout.models import Caller, Filter, Intent
+from toolscout.models import Caller, Filter, Intent, Scope
 from toolscout.ports import Store
 
 pytestmark = promise("store:contract")
@@ -52,7 +52,7 @@ async def test_one_text_of_many_tenants_is_embedded_once(store: Store) -> None:
 async def test_a_vector_outlives_its_tool_so_that_its_return_embeds_nothing(store: Store) -> None:
     embedder = HashEmbedder()
     await publish(store, many(5), embedder=embedder)
-    await store.remove_server("local", "many")
+    await store.remove_server(Scope(), "many")
     await publish(store, many(5), embedder=embedder)
     assert len(embedder.documents) == 5
 

@@ -9,7 +9,7 @@ from catalogues import OpenStore, keys, look_for, many, publish
 from embedders import HashEmbedder
 from promises import promise
 from toolscout.errors import ToolNotFoundError
-from toolscout.models import Caller, Facets, Filter
+from toolscout.models import Caller, Facets, Filter, Scope
 from toolscout.policy.rules import may_see
 from toolscout.ports import Store
 
@@ -46,12 +46,12 @@ async def test_tenants_with_the_same_names_see_their_own_tools_only(store: Store
 async def test_removing_and_switching_reach_one_tenant_only(store: Store) -> None:
     for tenant in ("red", "blue"):
         await publish(store, [SHARED], tenant=tenant)
-    await store.set_enabled("red", "studio__paint", False)
+    await store.set_enabled(Scope(tenant="red"), "studio__paint", False)
     assert (await keys(store, Caller(tenant="red")), await keys(store, Caller(tenant="blue"))) == (
         [],
         ["studio__paint"],
     )
-    assert await store.remove_server("red", "studio") == 1
+    assert await store.remove_server(Scope(tenant="red"), "studio") == 1
     assert await keys(store, Caller(tenant="blue")) == ["studio__paint"]
 
 
@@ -102,21 +102,21 @@ async def test_hidden_tools_change_nothing_of_what_a_caller_gets(new_store: Open
 async def test_a_tool_that_is_switched_off_is_gone_until_it_is_switched_on(store: Store) -> None:
     await publish(store, many(3), embedder=HashEmbedder())
     key = "many__create_invoice_00000"
-    await store.set_enabled("local", key, False)
+    await store.set_enabled(Scope(), key, False)
     assert key not in await keys(store)
     assert await store.tools(Caller(), [key]) == {}
     assert (await store.overview(Caller())).total == 2
     assert key not in [item.key for item in (await look_for(store, "create invoice")).facets]
-    await store.set_enabled("local", key, True)
+    await store.set_enabled(Scope(), key, True)
     assert key in await keys(store)
 
 
 async def test_a_switch_survives_new_definitions_and_even_removal(store: Store) -> None:
     await publish(store, [SHARED])
-    await store.set_enabled("local", "studio__paint", False)
+    await store.set_enabled(Scope(), "studio__paint", False)
     await publish(store, [{**SHARED, "description": "Paint a fence"}])
     assert await keys(store) == []
-    await store.remove_server("local", "studio")
+    await store.remove_server(Scope(), "studio")
     await publish(store, [SHARED])
     assert await keys(store) == []
 
@@ -124,14 +124,14 @@ async def test_a_switch_survives_new_definitions_and_even_removal(store: Store) 
 async def test_a_switch_turned_on_by_hand_wins_over_the_definition(store: Store) -> None:
     await publish(store, [{**SHARED, "enabled": False}])
     assert await keys(store) == []
-    await store.set_enabled("local", "studio__paint", True)
+    await store.set_enabled(Scope(), "studio__paint", True)
     assert await keys(store) == ["studio__paint"]
 
 
 async def test_what_is_not_there_cannot_be_switched(store: Store) -> None:
     await publish(store, [SHARED], tenant="red")
     with pytest.raises(ToolNotFoundError):
-        await store.set_enabled("local", "studio__paint", False)
+        await store.set_enabled(Scope(), "studio__paint", False)
 
 
 @promise("access:fails-closed")

@@ -15,7 +15,7 @@ from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
 from promises import promise
 from toolscout import SettingError, StoreError
-from toolscout.models import Caller
+from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -184,7 +184,7 @@ async def test_a_store_that_is_not_open_says_so() -> None:
     with pytest.raises(StoreError, match="not open"):
         await store.overview(Caller())
     with pytest.raises(StoreError, match="not open"):
-        await store.servers("local")
+        await store.servers(Scope())
     await store.close()
 
 

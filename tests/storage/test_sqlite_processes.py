@@ -126,6 +126,7 @@ async def test_what_cannot_be_reloaded_is_served_as_it_was_and_marked_stale(tmp_
         assert (await overview_when(store, stale=True)).total == 3
         with sqlite3.connect(path) as other:
             other.execute("DELETE FROM tools WHERE key LIKE '%00001'")
+            other.execute("UPDATE scopes SET generation = generation + 1")
             other.execute("ALTER TABLE elsewhere RENAME TO catalogue")
         assert (await overview_when(store, stale=False)).total == 2
     finally:

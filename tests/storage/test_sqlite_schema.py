@@ -12,7 +12,7 @@ from catalogues import keys, many, publish
 from embedders import HashEmbedder
 from promises import promise
 from toolscout import SchemaVersionError, Scout, StoreError
-from toolscout.models import Caller
+from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store, schema
@@ -57,6 +57,44 @@ async def test_a_file_of_the_last_version_gets_only_what_is_new(path: Path, monk
         assert db.execute("SELECT count(*) FROM notes").fetchone() == (4,)
 
 
+async def test_a_file_of_schema_1_gives_its_tools_and_switches_to_everyone(
+    path: Path,
+) -> None:
+    url, rows = f"sqlite:///{path}", many(4)
+    async with Scout.open(store=url, embedder=HashEmbedder()) as scout:
+        await scout.index_tools(rows)
+        await scout.set_enabled("many__create_invoice_00000", False)
+    _back_to_schema_1(path)
+    async with Scout.open(store=url, embedder=HashEmbedder()) as scout:
+        assert [match.tool.name for match in await scout.list_tools()] == sorted(row["name"] for row in rows[1:])
+        assert (await scout.overview()).generation == 2
+        report = await scout.index_tools(rows)
+        assert (report.unchanged, report.embedded) == (4, 0)
+        assert len(await scout.list_tools(caller=Caller(user="ann"))) == 3
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def _back_to_schema_1(path: Path) -> None:
+    """Write a file as the first release wrote it, with what a newer one holds."""
+    with closing(sqlite3.connect(path)) as db:
+        tables = ("catalogue", "servers", "tools", "switches", "vectors")
+        held = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
+        held["servers"] = [(tenant, *rest) for tenant, _, *rest in held["servers"]]
+        held["tools"] = [(tenant, key, owner, *rest) for tenant, owner, key, *rest in held["tools"]]
+        held["switches"] = [(tenant, *rest) for tenant, _, *rest in held["switches"]]
+        for name in (*tables[::-1], "scopes"):
+            db.execute(f"DROP TABLE {name}")
+        db.executescript(schema.MIGRATIONS[0])
+        db.execute("DELETE FROM catalogue")
+        for name, found in held.items():
+            for row in found:
+                db.execute(f"INSERT INTO {name} VALUES ({','.join('?' * len(row))})", row)
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+
+
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
         await scout.index_tools(many(4))
@@ -95,7 +133,7 @@ async def test_opening_again_keeps_everything(path: Path) -> None:
     first = open_store(settings, may_see)
     await first.open()
     generation = await publish(first, many(20), embedder=HashEmbedder())
-    await first.set_enabled("local", "many__create_invoice_00000", False)
+    await first.set_enabled(Scope(), "many__create_invoice_00000", False)
     await first.close()
     again = open_store(settings, may_see)
     await again.open()

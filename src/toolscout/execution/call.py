@@ -9,11 +9,11 @@ from typing import Any
 from toolscout.execution.route import check_route
 from toolscout.execution.validate import validate_arguments
 from toolscout.models import Caller, CallResult, Tool
-from toolscout.ports import ToolProvider, Upstream
+from toolscout.ports import ToolSource, Upstream
 
 
 async def call(
-    provider: ToolProvider,
+    source: ToolSource,
     tool: Tool,
     arguments: Any,
     *,
@@ -27,5 +27,5 @@ async def call(
     started = time.perf_counter()
     check_route(tool, version=version, read_only=read_only)
     checked, repairs = validate_arguments(tool, arguments)
-    result = await provider.call_tool(tool.name, checked, caller=caller, upstream=upstream, extra=extra)
+    result = await source.call_tool(tool.name, checked, caller=caller, upstream=upstream, extra=extra)
     return CallResult(tool=tool, result=result, repairs=repairs, took_ms=(time.perf_counter() - started) * 1_000)

@@ -15,11 +15,15 @@ _CHUNK = 2_048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """How many vectors were made, how many are still missing, and whose vectors the next generation uses."""
+    """How many vectors were made, how many are still missing, and whose vectors the next generation uses.
+
+    `repaired` says that some were made for tools published before, of any tenant.
+    """
 
     made: int
     missing: int
     model_id: str
+    repaired: bool = False
 
 
 async def embed_missing(
@@ -34,6 +38,7 @@ async def embed_missing(
         return Embedded(made=0, missing=0, model_id=current)
     behind = map(to_document, await store.unembedded(embedder.model_id))
     documents = {text_hash(document): document for document in behind}
+    repaired = bool(documents)
     documents |= {entry.text_hash: entry.document for part in prepared for entry in part.entries}
     missing = sorted(await store.missing_vectors(embedder.model_id, list(documents)))
     made = 0
@@ -49,7 +54,8 @@ async def embed_missing(
         except DimensionError:
             raise
         except EmbedderError:
-            return Embedded(made=made, missing=len(missing) - made, model_id=current or embedder.model_id)
+            left = len(missing) - made
+            return Embedded(made=made, missing=left, model_id=current or embedder.model_id, repaired=repaired)
         await store.add_vectors(embedder.model_id, chunk, vectors)
         made += len(chunk)
-    return Embedded(made=made, missing=0, model_id=embedder.model_id)
+    return Embedded(made=made, missing=0, model_id=embedder.model_id, repaired=repaired)

@@ -1,4 +1,4 @@
-"""Fetch: ask each provider for its tools and prepare what has changed, off the event loop."""
+"""Fetch: ask each source for its tools and prepare what has changed, off the event loop."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import replace
 from toolscout.errors import BadToolError
 from toolscout.indexing.assign import assign_slugs
 from toolscout.indexing.prepare import Prepared, prepare_server
-from toolscout.models import Dropped
-from toolscout.ports import Store, ToolProvider
+from toolscout.models import Dropped, Scope
+from toolscout.ports import Store, ToolSource
 from toolscout.settings import Settings
 
 
 async def fetch_servers(
-    store: Store, providers: Sequence[ToolProvider], tenant: str, settings: Settings, *, strict: bool = False
+    store: Store, sources: Sequence[ToolSource], scope: Scope, settings: Settings, *, strict: bool = False
 ) -> tuple[list[Prepared], list[Dropped]]:
     """Return each server's part of the publication, and which slugs collided; strict refuses all for one bad tool."""
-    known = {server.key: server.title for server in await store.servers(tenant)}
-    slugs, collisions = assign_slugs((provider.server.title for provider in providers), known)
+    known = {server.key: server.title for server in await store.servers(scope)}
+    slugs, collisions = assign_slugs((source.server.title for source in sources), known)
     prepared = []
-    for provider in providers:
-        server = replace(provider.server, key=slugs[provider.server.title])
-        raw = await provider.list_tools()
-        published = await store.stamps(tenant, server.key)
-        part = await asyncio.to_thread(prepare_server, server, raw, published, settings)
+    for source in sources:
+        server = replace(source.server, key=slugs[source.server.title])
+        raw = await source.list_tools()
+        published = await store.stamps(scope, server.key)
+        part = await asyncio.to_thread(prepare_server, server, raw, published, settings, owner=scope.owner)
         if strict and part.dropped:
             first = part.dropped[0]
             raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")

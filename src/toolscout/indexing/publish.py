@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from toolscout.indexing.embed import Embedded
 from toolscout.indexing.prepare import Prepared
-from toolscout.models import Dropped, IndexReport, Overview, Publication
+from toolscout.models import Dropped, IndexReport, Overview, Publication, Scope
 from toolscout.ports import Store
 
 
@@ -16,7 +16,7 @@ async def publish(
     embedded: Embedded,
     collisions: Sequence[Dropped],
     before: Overview,
-    tenant: str,
+    scope: Scope,
 ) -> IndexReport:
     """Replace the prepared servers and count what that did."""
     generation = before.generation
@@ -24,11 +24,12 @@ async def publish(
     if changed or embedded.made or embedded.model_id != before.model_id:
         generation = await store.publish(
             Publication(
-                tenant=tenant,
+                scope=scope,
                 servers=tuple(part.server for part in prepared),
                 entries=tuple(entry for part in prepared for entry in part.entries),
                 kept=frozenset(key for part in prepared for key in part.kept),
                 model_id=embedded.model_id,
+                everywhere=embedded.repaired or embedded.model_id != before.model_id,
             )
         )
     return IndexReport(

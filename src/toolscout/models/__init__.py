@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
 from toolscout.models.catalogue import FIELDS, Dropped, Entry, Facets, IndexReport, Overview, Publication, Terms
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
-from toolscout.models.tools import LOCAL, TEMPLATE, Caller, CallResult, Document, Overlay, Server, ServerStatus, Tool
+from toolscout.models.tools import (
+    LOCAL,
+    TEMPLATE,
+    Caller,
+    CallResult,
+    Document,
+    Overlay,
+    Scope,
+    Server,
+    ServerStatus,
+    Tool,
+    ToolMetadata,
+)
 
 if TYPE_CHECKING:
     from toolscout.models.queries import BoolArray as BoolArray
@@ -42,6 +54,7 @@ __all__ = [
     "Query",
     "Ranked",
     "Ranking",
+    "Scope",
     "SearchOptions",
     "Server",
     "ServerStatus",
@@ -49,4 +62,5 @@ __all__ = [
     "Terms",
     "Tool",
     "ToolMatch",
+    "ToolMetadata",
 ]

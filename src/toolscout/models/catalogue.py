@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 
-from toolscout.models.tools import Document, Server, Tool
+from toolscout.models.tools import Document, Scope, Server, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """One new generation: whole servers replaced, removed, or kept where nothing changed."""
+    """One new generation of a scope: whole servers replaced, with what is `kept` of them because nothing changed.
 
-    tenant: str
+    `everywhere` says that vectors were made for other scopes too, so that these show a new generation as well.
+    """
+
+    scope: Scope
     servers: tuple[Server, ...]
     entries: tuple[Entry, ...]
     kept: frozenset[str]
     model_id: str
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,14 @@ LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose tools: everyone's in a tenant, or those that one user of it added."""
+
+    tenant: str = LOCAL
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Who asks. The default is the local user of a laptop: one tenant, everything of it visible.
 
@@ -21,6 +29,11 @@ class Caller:
     user: str | None = None
     groups: frozenset[str] = frozenset()
     servers: frozenset[str] | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """Where what this caller indexes, removes or switches belongs: to the user, or to everyone of the tenant."""
+        return Scope(tenant=self.tenant, owner=self.user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +97,15 @@ class Tool:
     def read_only(self) -> bool:
         """Whether a trusted server declares that the tool changes nothing."""
         return self.trusted and self.annotations.get("readOnlyHint") is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMetadata:
+    """What a provider says of a tool before anyone asks for its whole definition."""
+
+    name: str
+    description: str = ""
+    keywords: tuple[str, ...] = ()
 
 
 TEMPLATE: Mapping[str, str] = {

@@ -1,7 +1,8 @@
-"""The embedded store: one SQLite file in WAL mode holds the catalogue, a snapshot in memory answers every read.
+"""The embedded store: one SQLite file in WAL mode holds the catalogue, segments in memory answer every read.
 
 A publication is one transaction, so a reader, and a process killed at any moment, finds wholly the old or wholly the
-new generation. Several processes may share a file: each notices a new generation by SQLite's own change counter.
+new generation. It replaces the segment of its scope alone. Several processes may share a file: each notices a new
+generation by SQLite's own change counter.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from toolscout.errors import DimensionError, StoreError, ToolNotFoundError, ToolscoutError
-from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Server, Tool
+from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Scope, Server, Tool
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
 from toolscout.storage import rows
@@ -23,6 +24,8 @@ from toolscout.storage.schema import migrate
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
+    from toolscout.storage.index.segment import Segment
+    from toolscout.storage.index.shelf import Shelf
     from toolscout.storage.index.snapshot import Snapshot
 
 _Result = TypeVar("_Result")
@@ -32,9 +35,12 @@ _INLINE_ROWS = 20_000
 """Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
 _UNREADABLE = -2
 _PUT_SERVER = """
-    INSERT INTO servers VALUES (?, ?, ?, ?)
+    INSERT INTO servers VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
 """
+_NEXT = "UPDATE catalogue SET generation = generation + 1"
+_SHOW = "INSERT OR REPLACE INTO scopes SELECT ?, ?, generation FROM catalogue"
+_SHOW_ALL = "UPDATE scopes SET generation = (SELECT generation FROM catalogue)"
 _UNEMBEDDED = """
     SELECT tenant, key, owner, server, NULL, facets, definition FROM tools
     WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = ? AND v.text_hash = tools.text_hash)
@@ -55,13 +61,17 @@ class SqliteStore:
         self._watch: sqlite3.Connection | None = None
         self._seen_version = -1
         self._stale = False
-        self._snapshot: Snapshot | None = None
+        self._shelf: Shelf | None = None
         self._reload: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Open the file, migrate it, and load the visible generation."""
+        """Open the file, migrate it, and load what everyone of the local tenant sees."""
+        from toolscout.storage.index.shelf import Shelf
+
         await self._run(self._open)
-        await self._refresh()
+        self._shelf = Shelf(self._predicate, most_rows=self._settings.loaded_tools)
+        self._seen_version = self._version()
+        await self._load(Scope())
 
     async def close(self) -> None:
         """Close the file."""
@@ -72,7 +82,7 @@ class SqliteStore:
 
     async def overview(self, caller: Caller) -> Overview:
         """Return what the caller can see in sum."""
-        snapshot = await self._current()
+        snapshot = await self._current(caller)
         view = snapshot.view(caller)
         return Overview(
             total=view.count,
@@ -84,15 +94,15 @@ class SqliteStore:
             servers=view.servers,
         )
 
-    async def stamps(self, tenant: str, server: str) -> Mapping[str, str]:
+    async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
         """Return key -> stamp for a server's published tools."""
-        query = "SELECT key, stamp FROM tools WHERE tenant = ? AND server = ?"
-        return dict(await self._run(lambda: self._db.execute(query, (tenant, server)).fetchall()))
+        query = "SELECT key, stamp FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
+        return dict(await self._run(lambda: self._db.execute(query, (*_whose(scope), server)).fetchall()))
 
-    async def servers(self, tenant: str) -> Sequence[Server]:
-        """Return the servers of a tenant."""
-        query = "SELECT key, title, trusted FROM servers WHERE tenant = ? ORDER BY key"
-        found = await self._run(lambda: self._db.execute(query, (tenant,)).fetchall())
+    async def servers(self, scope: Scope) -> Sequence[Server]:
+        """Return the servers of a scope."""
+        query = "SELECT key, title, trusted FROM servers WHERE tenant = ? AND owner = ? ORDER BY key"
+        found = await self._run(lambda: self._db.execute(query, _whose(scope)).fetchall())
         return [Server(key=key, title=title, trusted=bool(trusted)) for key, title, trusted in found]
 
     async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
@@ -105,19 +115,22 @@ class SqliteStore:
 
     async def publish(self, publication: Publication) -> int:
         """Replace whole servers in one transaction and show the result."""
-        await self._run(lambda: self._publish(publication))
+        generation = await self._run(lambda: self._publish(publication))
         await self._refresh()
-        return (await self._current()).generation
+        return generation
 
-    async def remove_server(self, tenant: str, server: str) -> int:
+    async def remove_server(self, scope: Scope, server: str) -> int:
         """Take a server and its tools out."""
-        removed = await self._run(lambda: self._remove_server(tenant, server))
-        await self._refresh()
-        return removed
+        return await self._take_out(scope, "tenant = ? AND owner = ? AND key = ?", (*_whose(scope), server))
 
-    async def set_enabled(self, tenant: str, key: str, enabled: bool) -> None:
+    async def remove_user(self, tenant: str, user: str) -> int:
+        """Take everything out that one user added."""
+        scope = Scope(tenant=tenant, owner=user)
+        return await self._take_out(scope, "tenant = ? AND owner = ?", _whose(scope))
+
+    async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
         """Switch one tool on or off."""
-        await self._run(lambda: self._switch(tenant, key, enabled))
+        await self._run(lambda: self._switch(scope, key, enabled))
         await self._refresh()
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:
@@ -129,34 +142,32 @@ class SqliteStore:
         self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
     ) -> Candidates:
         """Return the union of the best by vector and by words, filtered inside the search."""
-        snapshot = await self._current()
+        snapshot = await self._current(caller)
         if snapshot.model_id != model_id:
             intents = [Intent(text=intent.text, terms=intent.terms) for intent in intents]
-        if len(snapshot.facets) <= _INLINE_ROWS:
+        if len(snapshot) <= _INLINE_ROWS:
             return snapshot.candidates(caller, narrow, intents, limit)
         return await asyncio.to_thread(snapshot.candidates, caller, narrow, intents, limit)
 
     async def vocabulary(self, caller: Caller) -> Sequence[str]:
         """Return the words of the names that the caller may see."""
-        snapshot = await self._current()
+        snapshot = await self._current(caller)
         return await asyncio.to_thread(snapshot.vocabulary, caller)
 
     async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
         """Return what the caller may see, in the order of keys."""
-        snapshot = await self._current()
-        allowed = snapshot.narrow(caller, narrow).allowed
-        return [snapshot.facets[row] for row in allowed.nonzero()[0].tolist()]
+        return (await self._current(caller)).facets(caller, narrow)
 
     async def similar(self, caller: Caller, key: str, limit: int) -> Sequence[tuple[Facets, float]]:
         """Return the visible tools nearest to a tool by vector, best first."""
-        snapshot = await self._current()
+        snapshot = await self._current(caller)
         return await asyncio.to_thread(snapshot.similar, caller, key, limit)
 
     async def tools(self, caller: Caller, keys: Sequence[str]) -> Mapping[str, Tool]:
         """Return the full definitions of those keys that the caller may see."""
-        snapshot = await self._current()
-        found = {key: row for key in keys if (row := snapshot.row(caller, key)) is not None}
-        return {key: rows.read_tool(snapshot.facets[row], snapshot.definitions[row]) for key, row in found.items()}
+        snapshot = await self._current(caller)
+        found = {key: place for key in keys if (place := snapshot.find(caller, key)) is not None}
+        return {key: rows.read_tool(home.facets[row], home.definitions[row]) for key, (home, row) in found.items()}
 
     # What follows runs on the store's own thread, except where a name says otherwise.
 
@@ -221,15 +232,14 @@ class SqliteStore:
                 )
             self._db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", found)
 
-    def _publish(self, publication: Publication) -> None:
+    def _publish(self, publication: Publication) -> int:
         from toolscout.storage.index.words import pack
 
-        tenant, db = publication.tenant, self._db
+        whose, db = _whose(publication.scope), self._db
         found = [
             (
-                tenant,
+                *whose,
                 entry.tool.key,
-                entry.tool.owner or "",
                 entry.tool.server,
                 entry.stamp,
                 bytes.fromhex(entry.text_hash),
@@ -242,40 +252,72 @@ class SqliteStore:
         keep = {*publication.kept, *(entry.tool.key for entry in publication.entries)}
         with _transaction(db):
             for server in publication.servers:
-                db.execute(_PUT_SERVER, (tenant, server.key, server.title, server.trusted))
-                present = db.execute("SELECT key FROM tools WHERE tenant = ? AND server = ?", (tenant, server.key))
-                gone = [(tenant, key) for (key,) in present.fetchall() if key not in keep]
-                db.executemany("DELETE FROM tools WHERE tenant = ? AND key = ?", gone)
+                db.execute(_PUT_SERVER, (*whose, server.key, server.title, server.trusted))
+                query = "SELECT key FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
+                present = db.execute(query, (*whose, server.key)).fetchall()
+                gone = [(*whose, key) for (key,) in present if key not in keep]
+                db.executemany("DELETE FROM tools WHERE tenant = ? AND owner = ? AND key = ?", gone)
             db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
             db.execute(
                 "DELETE FROM vectors WHERE added_at < ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
                 (time.time() - _UNUSED_VECTORS_S,),
             )
-            db.execute("UPDATE catalogue SET generation = generation + 1, model_id = ?", (publication.model_id,))
+            db.execute(_NEXT)
+            db.execute("UPDATE catalogue SET model_id = ?", (publication.model_id,))
+            db.execute(_SHOW, whose)
+            if publication.everywhere:
+                db.execute(_SHOW_ALL)
+            return int(db.execute("SELECT generation FROM catalogue").fetchone()[0])
 
-    def _remove_server(self, tenant: str, server: str) -> int:
-        with _transaction(self._db):
-            count = self._db.execute("SELECT count(*) FROM tools WHERE tenant = ? AND server = ?", (tenant, server))
-            removed = int(count.fetchone()[0])
-            self._db.execute("DELETE FROM servers WHERE tenant = ? AND key = ?", (tenant, server))
-            self._db.execute("UPDATE catalogue SET generation = generation + 1")
+    async def _take_out(self, scope: Scope, where: str, values: Sequence[str]) -> int:
+        def take_out() -> int:
+            with _transaction(self._db):
+                count = "SELECT count(*) FROM tools WHERE tenant = ? AND owner = ?"
+                before = self._db.execute(count, _whose(scope)).fetchone()[0]
+                self._db.execute(f"DELETE FROM servers WHERE {where}", values)  # noqa: S608 - our own two conditions
+                self._db.execute(_NEXT)
+                self._db.execute(_SHOW, _whose(scope))
+                return int(before - self._db.execute(count, _whose(scope)).fetchone()[0])
+
+        removed = await self._run(take_out)
+        await self._refresh()
         return removed
 
-    def _switch(self, tenant: str, key: str, enabled: bool) -> None:
+    def _switch(self, scope: Scope, key: str, enabled: bool) -> None:
+        whose = _whose(scope)
+        known = "SELECT 1 FROM tools WHERE tenant = ? AND owner = ? AND key = ?"
         with _transaction(self._db):
-            if not self._db.execute("SELECT 1 FROM tools WHERE tenant = ? AND key = ?", (tenant, key)).fetchone():
+            if not self._db.execute(known, (*whose, key)).fetchone():
                 raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
-            self._db.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (tenant, key, enabled))
-            self._db.execute("UPDATE catalogue SET generation = generation + 1")
+            self._db.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)", (*whose, key, enabled))
+            self._db.execute(_NEXT)
+            self._db.execute(_SHOW, whose)
 
-    def _load(self) -> Snapshot:
-        from toolscout.storage.load import load_snapshot
+    @property
+    def _loaded(self) -> Shelf:
+        if self._shelf is None:
+            raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
+        return self._shelf
 
-        return load_snapshot(self._db, self._predicate, self._settings, self._where)
+    async def _load(self, scope: Scope) -> None:
+        """Read the newest generation of a scope, and show it."""
+
+        def load() -> Segment:
+            from toolscout.storage.load import load_segment
+
+            return load_segment(self._db, scope, self._settings, self._where)
+
+        self._loaded.put(await self._run(load))
 
     async def _refresh(self) -> None:
+        """Load again what has a newer generation in the file."""
         version = self._version()
-        self._snapshot = await self._run(self._load)
+        query = "SELECT s.tenant, s.owner, s.generation, c.model_id FROM scopes s, catalogue c"
+        found = await self._run(lambda: self._db.execute(query).fetchall())
+        newest = {Scope(tenant=row[0], owner=row[1] or None): (row[2], row[3]) for row in found}
+        for scope, loaded in self._loaded.loaded().items():
+            if newest.get(scope, loaded) != loaded:
+                await self._load(scope)
         self._seen_version = version
         self._stale = False
 
@@ -286,13 +328,14 @@ class SqliteStore:
         except ToolscoutError:
             self._stale = True
 
-    async def _current(self) -> Snapshot:
+    async def _current(self, caller: Caller) -> Snapshot:
         """Return the newest generation at hand; one that another process published is loaded in the background."""
-        if self._snapshot is None:
-            raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
+        shelf = self._loaded
         if self._version() != self._seen_version and (self._reload is None or self._reload.done()):
             self._reload = asyncio.create_task(self._catch_up())
-        return self._snapshot
+        while missing := shelf.missing(caller.scope):
+            await self._load(missing[0])
+        return shelf.snapshot(caller.scope)
 
     def _version(self) -> int:
         """Read SQLite's change counter, in microseconds; it is safe on the event loop, as WAL readers never wait."""
@@ -329,6 +372,11 @@ class _transaction:  # noqa: N801 - reads as a keyword
         finally:
             if self._connection.in_transaction:  # after a disk error SQLite has rolled back already
                 self._connection.execute("ROLLBACK")
+
+
+def _whose(scope: Scope) -> tuple[str, str]:
+    """Write a scope as its two columns; everyone's has an empty owner."""
+    return scope.tenant, scope.owner or ""
 
 
 def _hint(error: sqlite3.Error) -> str:

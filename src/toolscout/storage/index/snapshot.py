@@ -1,4 +1,4 @@
-"""A published generation, whole and immutable: what every read of a store is answered from."""
+"""What a caller's reads are answered from: everyone's segment of the tenant and, where there is one, their own."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import numpy as np
 from toolscout.errors import DimensionError
 from toolscout.models import Caller, Candidates, Facets, Filter, Intent
 from toolscout.ports import Predicate
-from toolscout.storage.index.vectors import Vectors
-from toolscout.storage.index.words import Postings, Words, best_rows
+from toolscout.storage.index.segment import Segment
+from toolscout.storage.index.words import Postings, best_rows
 from toolscout.words import split_words
 
 if TYPE_CHECKING:
-    from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray, RowArray
+    from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray
 
 _REMEMBERED_CALLERS = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """What one caller may see of a generation."""
+    """What one caller may see: a mask for each segment."""
 
-    allowed: BoolArray
+    allowed: tuple[BoolArray, ...]
     count: int
     tokens: int = 0
     categories: tuple[str, ...] = ()
@@ -36,34 +36,21 @@ class View:
 
 
 class Snapshot:
-    """One generation. Rows are in the order of keys, so that equal scores fall in the same order everywhere."""
+    """One or two segments, searched as one catalogue; a later segment hides the tools of the same key in the first."""
 
-    def __init__(
-        self,
-        *,
-        generation: int,
-        model_id: str,
-        facets: Sequence[Facets],
-        definitions: Sequence[bytes],
-        words: Words,
-        vectors: Vectors,
-        predicate: Predicate,
-    ) -> None:
-        """Take over the columns; they are never changed afterwards."""
-        self.generation = generation
+    def __init__(self, segments: Sequence[Segment], *, model_id: str, predicate: Predicate) -> None:
+        """Put segments of one tenant together, everyone's first."""
+        self.segments = tuple(segments)
         self.model_id = model_id
-        self.facets = facets
-        self.definitions = definitions
-        self._words = words
-        self.vectors = vectors
+        self.generation = max((segment.generation for segment in self.segments), default=0)
         self._predicate = predicate
         self._views: OrderedDict[Caller, View] = OrderedDict()
         self._vocabularies: WeakKeyDictionary[View, Sequence[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
-        self._row_of: dict[tuple[str, str | None, str], int] = {
-            (item.tenant, item.owner, item.key): row for row, item in enumerate(facets)
-        }
-        self._columns = _Columns(facets)
+
+    def __len__(self) -> int:
+        """Count the tools of all segments."""
+        return sum(map(len, self.segments))
 
     def view(self, caller: Caller) -> View:
         """Return what the caller may see, asking the predicate once for each tool and remembering the answer."""
@@ -71,10 +58,12 @@ class Snapshot:
             if (known := self._views.get(caller)) is not None:
                 self._views.move_to_end(caller)
                 return known
-        allowed = np.fromiter((self._predicate(caller, item) for item in self.facets), np.bool_, len(self.facets))
-        if caller.user is not None:
-            self._shadow(caller, allowed)
-        shown = [item for item, here in zip(self.facets, allowed.tolist(), strict=True) if here]
+        allowed = tuple(
+            np.fromiter((self._predicate(caller, item) for item in segment.facets), np.bool_, len(segment))
+            for segment in self.segments
+        )
+        self._shadow(allowed)
+        shown = self._shown(allowed)
         view = View(
             allowed=allowed,
             count=len(shown),
@@ -88,54 +77,61 @@ class Snapshot:
                 self._views.popitem(last=False)
         return view
 
-    def row(self, caller: Caller, key: str) -> int | None:
-        """Return the row of a key that the caller may see: their own tool before everyone's."""
-        allowed = self.view(caller).allowed
-        for owner in (caller.user, None) if caller.user is not None else (None,):
-            row = self._row_of.get((caller.tenant, owner, key))
+    def find(self, caller: Caller, key: str) -> tuple[Segment, int] | None:
+        """Return where the key stands, when the caller may see it: their own tool before everyone's."""
+        for segment, allowed in zip(self.segments, self.view(caller).allowed, strict=True):
+            row = segment.row_of.get(key)
             if row is not None and allowed[row]:
-                return row
+                return segment, row
         return None
+
+    def facets(self, caller: Caller, narrow: Filter) -> list[Facets]:
+        """Return what the caller may see and the request asks for, in the order of keys."""
+        shown = self._shown(self.narrow(caller, narrow).allowed)
+        return shown if len(self.segments) == 1 else sorted(shown, key=lambda item: item.key)
 
     def narrow(self, caller: Caller, narrow: Filter) -> View:
         """Return what the caller may see and the request asks for."""
         view = self.view(caller)
         if narrow == Filter():
             return view
-        allowed = view.allowed & self._columns.matching(narrow)
-        return View(allowed=allowed, count=int(allowed.sum()))
+        allowed = tuple(
+            seen & segment.matching(narrow) for segment, seen in zip(self.segments, view.allowed, strict=True)
+        )
+        return View(allowed=allowed, count=sum(int(mask.sum()) for mask in allowed))
 
     def candidates(self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int) -> Candidates:
         """Return the union of the best by vector and by words, with the evidence that the scorer needs."""
         intents = [self._usable(intent) for intent in intents]
-        seen = self.view(caller)
-        wanted = self.narrow(caller, narrow)
+        seen, wanted = self.view(caller), self.narrow(caller, narrow)
         names = tuple(dict.fromkeys(term for intent in intents for term in intent.terms))
-        found = {term: self._words.postings(term) for term in names}
-        everything = seen.count == len(self.facets)
+        found = [{term: segment.words.postings(term) for term in names} for segment in self.segments]
+        everything = seen.count == len(self)
         frequency = {
-            term: 0 if item is None else len(item.rows) if everything else int(seen.allowed[item.rows].sum())
-            for term, item in found.items()
+            term: sum(
+                len(item.rows) if everything else int(allowed[item.rows].sum())
+                for held, allowed in zip(found, seen.allowed, strict=True)
+                if (item := held[term]) is not None
+            )
+            for term in names
         }
-        chosen = []
-        for intent in intents:
-            if intent.vector is not None:
-                chosen.append(self.vectors.best_rows(intent.vector, wanted.allowed, wanted.count, limit))
-            weighted = [
-                (item, float(np.log1p((seen.count - frequency[term] + 0.5) / (frequency[term] + 0.5))))
-                for term in intent.terms
-                if (item := found[term]) is not None
-            ]
-            chosen.append(best_rows(weighted, wanted.allowed, len(self.facets), limit))
-        rows = np.unique(np.concatenate(chosen)) if chosen else np.empty(0, dtype=np.int64)
-        impact = np.zeros((len(names), len(rows)), dtype=np.float32)
-        fields = np.zeros((len(names), len(rows)), dtype=np.uint8)
-        for line, term in enumerate(names):
-            if (item := found[term]) is not None:
-                _fill(item, rows, impact[line], fields[line])
+        weight = {term: float(np.log1p((seen.count - held + 0.5) / (held + 0.5))) for term, held in frequency.items()}
+        parts = [
+            _best(segment, held, allowed, intents, weight, limit)
+            for segment, held, allowed in zip(self.segments, found, wanted.allowed, strict=True)
+        ]
+        columns = [
+            _evidence(segment, held, rows, intents, names)
+            for segment, held, rows in zip(self.segments, found, parts, strict=True)
+        ]
+        facets = [segment.facets[row] for segment, rows in zip(self.segments, parts, strict=True) for row in rows]
+        order = sorted(range(len(facets)), key=lambda place: facets[place].key)
+        cosine, impact, fields = (
+            np.concatenate([column[kind] for column in columns], axis=1)[:, order] for kind in range(3)
+        )
         return Candidates(
-            facets=tuple(self.facets[row] for row in rows),
-            cosine=self._cosine(intents, rows),
+            facets=tuple(facets[place] for place in order),
+            cosine=cosine,
             terms=names,
             impact=impact,
             fields=fields,
@@ -148,90 +144,91 @@ class Snapshot:
         """Return the words of the names that the caller may see, sorted."""
         view = self.view(caller)
         if view not in self._vocabularies:
-            shown = zip(self.facets, view.allowed.tolist(), strict=True)
-            self._vocabularies[view] = sorted({word for item, here in shown if here for word in split_words(item.name)})
+            shown = self._shown(view.allowed)
+            self._vocabularies[view] = sorted({word for item in shown for word in split_words(item.name)})
         return self._vocabularies[view]
 
     def similar(self, caller: Caller, key: str, limit: int) -> list[tuple[Facets, float]]:
         """Return the visible tools nearest to a tool by vector, best first; none when it has no vector."""
-        row = self.row(caller, key)
-        if row is None or not self.vectors.matrix[row].any():
+        found = self.find(caller, key)
+        if found is None:
             return []
-        view = self.view(caller)
-        query = self.vectors.matrix[row]
-        near = np.sort(self.vectors.best_rows(query, view.allowed, view.count, limit + 1))
-        cosine = self.vectors.cosine(query[None], near)[0]
-        order = np.argsort(-cosine, kind="stable")
-        return [(self.facets[near[i]], float(cosine[i])) for i in order if near[i] != row][:limit]
+        home, row = found
+        query = home.vectors.matrix[row]
+        if not query.any():
+            return []
+        near: list[tuple[Facets, float]] = []
+        for segment, allowed in zip(self.segments, self.view(caller).allowed, strict=True):
+            if segment.vectors.matrix.shape[1] != len(query):
+                continue
+            rows = segment.vectors.best_rows(query, allowed, int(allowed.sum()), limit + 1)
+            cosine = segment.vectors.cosine(query[None], rows)[0].tolist()
+            near += [(segment.facets[at], score) for at, score in zip(rows.tolist(), cosine, strict=True)]
+        near.sort(key=lambda item: (-item[1], item[0].key))
+        return [item for item in near if item[0].key != key][:limit]
 
-    def _cosine(self, intents: Sequence[Intent], rows: IntArray) -> FloatArray:
-        queries = [intent.vector for intent in intents if intent.vector is not None]
-        if not queries or len(queries) < len(intents):
-            return np.zeros((len(intents), len(rows)), dtype=np.float32)
-        return self.vectors.cosine(np.stack(queries), rows)
+    def _shown(self, allowed: Sequence[BoolArray]) -> list[Facets]:
+        return [
+            segment.facets[row]
+            for segment, mask in zip(self.segments, allowed, strict=True)
+            for row in mask.nonzero()[0].tolist()
+        ]
+
+    def _shadow(self, allowed: Sequence[BoolArray]) -> None:
+        """Hide everyone's tool where the caller has one of their own under the same key."""
+        if len(self.segments) < 2:
+            return
+        shared, own = self.segments
+        for row in allowed[1].nonzero()[0].tolist():
+            hidden = shared.row_of.get(own.facets[row].key)
+            if hidden is not None:
+                allowed[0][hidden] = False
 
     def _usable(self, intent: Intent) -> Intent:
         """Drop the vector where no tool has one; refuse one of another length."""
-        length = self.vectors.matrix.shape[1]
-        if intent.vector is None or length == len(intent.vector):
+        lengths = {segment.vectors.matrix.shape[1] for segment in self.segments} - {0}
+        if intent.vector is None or lengths == {len(intent.vector)}:
             return intent
-        if length == 0:
+        if not lengths:
             return replace(intent, vector=None)
         raise DimensionError(
-            f"the catalogue holds vectors of {length} numbers, the query has {len(intent.vector)}",
+            f"the catalogue holds vectors of {max(lengths)} numbers, the query has {len(intent.vector)}",
             hint="two models share one name; give the new one another id and run `toolscout index` again",
         )
 
-    def _shadow(self, caller: Caller, allowed: BoolArray) -> None:
-        """Hide everyone's tool where the caller has one of their own under the same key."""
-        for row, item in enumerate(self.facets):
-            if allowed[row] and item.owner is not None:
-                shared = self._row_of.get((caller.tenant, None, item.key))
-                if shared is not None:
-                    allowed[shared] = False
+
+def _best(
+    segment: Segment,
+    found: dict[str, Postings | None],
+    allowed: BoolArray,
+    intents: Sequence[Intent],
+    weight: dict[str, float],
+    limit: int,
+) -> IntArray:
+    """Return the rows of one segment that are among the best, by vector or by words, for any of the intents."""
+    count = int(allowed.sum())
+    chosen = [np.empty(0, dtype=np.int64)]
+    for intent in intents:
+        if intent.vector is not None and segment.vectors.matrix.shape[1]:
+            chosen.append(segment.vectors.best_rows(intent.vector, allowed, count, limit))
+        weighted = [(item, weight[term]) for term in intent.terms if (item := found[term]) is not None]
+        chosen.append(best_rows(weighted, allowed, len(segment), limit))
+    return np.unique(np.concatenate(chosen))
 
 
-class _Columns:
-    """Categories, servers and tags as numbers, so that a filter is a few array operations."""
-
-    def __init__(self, facets: Sequence[Facets]) -> None:
-        count = len(facets)
-        self._count = count
-        self._categories, self._category = _codes([item.category.casefold() for item in facets])
-        self._servers, self._server = _codes([item.server for item in facets])
-        self._titles, self._title = _codes([item.server_title for item in facets])
-        tagged: dict[str, list[int]] = {}
-        for row, item in enumerate(facets):
-            for tag in item.tags:
-                tagged.setdefault(tag.casefold(), []).append(row)
-        self._tagged = {tag: np.array(rows, dtype=np.int64) for tag, rows in tagged.items()}
-
-    def matching(self, narrow: Filter) -> BoolArray:
-        allowed = np.ones(self._count, dtype=np.bool_)
-        if narrow.category is not None:
-            allowed &= self._category == self._categories.get(narrow.category.casefold(), -1)
-        if narrow.servers:
-            wanted = [self._servers.get(name, -1) for name in narrow.servers]
-            titles = [self._titles.get(name, -1) for name in narrow.servers]
-            allowed &= np.isin(self._server, wanted) | np.isin(self._title, titles)
-        if narrow.tags:
-            hits = np.zeros(self._count, dtype=np.int32)
-            wanted_tags = {tag.casefold() for tag in narrow.tags}
-            for tag in wanted_tags:
-                if tag in self._tagged:
-                    hits[self._tagged[tag]] += 1
-            allowed &= hits >= (len(wanted_tags) if narrow.match == "all" else 1)
-        return allowed
-
-
-def _codes(values: Sequence[str]) -> tuple[dict[str, int], RowArray]:
-    numbers: dict[str, int] = {}
-    column = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int32, len(values))
-    return numbers, column
-
-
-def _fill(item: Postings, rows: IntArray, impact: FloatArray, fields: ByteArray) -> None:
-    at = np.minimum(np.searchsorted(item.rows, rows), len(item.rows) - 1)
-    here = item.rows[at] == rows
-    impact[here] = item.impact[at[here]]
-    fields[here] = item.fields[at[here]]
+def _evidence(
+    segment: Segment, found: dict[str, Postings | None], rows: IntArray, intents: Sequence[Intent], names: Sequence[str]
+) -> tuple[FloatArray, FloatArray, ByteArray]:
+    """Return cosine [intents, rows], impact and fields [terms, rows]."""
+    impact = np.zeros((len(names), len(rows)), dtype=np.float32)
+    fields = np.zeros((len(names), len(rows)), dtype=np.uint8)
+    for line, term in enumerate(names):
+        if (item := found[term]) is not None and len(rows):
+            at = np.minimum(np.searchsorted(item.rows, rows), len(item.rows) - 1)
+            here = item.rows[at] == rows
+            impact[line, here] = item.impact[at[here]]
+            fields[line, here] = item.fields[at[here]]
+    queries = [intent.vector for intent in intents if intent.vector is not None]
+    if not queries or len(queries) < len(intents) or not segment.vectors.matrix.shape[1]:
+        return np.zeros((len(intents), len(rows)), dtype=np.float32), impact, fields
+    return segment.vectors.cosine(np.stack(queries), rows), impact, fields
