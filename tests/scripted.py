@@ -58,6 +58,8 @@ class Scripted:
         return ServerStatus(server=self.key, title=self.key, state=self.state)  # type: ignore[arg-type]
 
     async def list_tools(self) -> list[dict[str, Any]]:
+        if self.state == "failed":
+            raise ServerUnavailableError(f"{self.key} is down", hint="wait")
         return list(self.definitions.values())
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any], *, caller: Caller, upstream=None, extra=None):

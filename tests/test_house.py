@@ -13,7 +13,7 @@ import toolscout
 SOURCE = Path(toolscout.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 
-BOTTOM = {"models", "errors", "settings", "keys", "words"}
+BOTTOM = {"models", "errors", "settings", "keys", "words", "chat"}
 SHARED = {"ports", "policy", "config", "telemetry"}
 ADAPTERS = {"downstream", "providers", "storage", "embedding"}
 WALKS = {"indexing", "discovery", "execution", "learning"}
@@ -25,7 +25,8 @@ MAY_IMPORT = {
     **dict.fromkeys(SHARED, BOTTOM | SHARED),
     **dict.fromkeys(ADAPTERS, BOTTOM | SHARED),
     **dict.fromkeys(WALKS, BOTTOM | SHARED),
-    "scout": BOTTOM | SHARED | ADAPTERS | WALKS | {"live"},
+    "scout": BOTTOM | SHARED | ADAPTERS | WALKS | {"live", "sources"},
+    "sources": BOTTOM | SHARED | {"live"},
     "live": BOTTOM | SHARED | ADAPTERS,
     "gateway": BOTTOM | SHARED | WALKS | {"scout"},
     "registry": BOTTOM | SHARED | WALKS | {"scout"},

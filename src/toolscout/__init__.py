@@ -29,7 +29,19 @@ if TYPE_CHECKING:
         UnknownRankerError,
         UsageError,
     )
-    from toolscout.models import Answer, Caller, Category, IndexReport, Server, Tag, Tool, ToolMatch, ToolMetadata
+    from toolscout.models import (
+        Answer,
+        Caller,
+        Category,
+        DiscoveredTool,
+        Discovery,
+        IndexReport,
+        Server,
+        Tag,
+        Tool,
+        ToolMatch,
+        ToolMetadata,
+    )
     from toolscout.ports import Embedder, Store, ToolProvider, ToolSource
     from toolscout.scout import Scout
     from toolscout.settings import Settings
@@ -60,7 +72,19 @@ _HOME = {
         "UnknownRankerError",
         "UsageError",
     ),
-    "models": ("Answer", "Caller", "Category", "IndexReport", "Server", "Tag", "Tool", "ToolMatch", "ToolMetadata"),
+    "models": (
+        "Answer",
+        "Caller",
+        "Category",
+        "DiscoveredTool",
+        "Discovery",
+        "IndexReport",
+        "Server",
+        "Tag",
+        "Tool",
+        "ToolMatch",
+        "ToolMetadata",
+    ),
     "ports": ("Embedder", "Store", "ToolProvider", "ToolSource"),
     "scout": ("Scout",),
     "settings": ("Settings",),
@@ -77,6 +101,8 @@ __all__ = [
     "ConfigError",
     "DefinitionChangedError",
     "DimensionError",
+    "DiscoveredTool",
+    "Discovery",
     "Embedder",
     "EmbedderError",
     "EmptyQueryError",

@@ -32,6 +32,7 @@ class Live:
         self, config: Config, settings: Settings, *, known: Mapping[str, str], index: Index, remove: Remove
     ) -> None:
         """Take the config, the slugs that the catalogue knows with their titles, and two ways to change it."""
+        self._config = config
         self._downstream = Downstream(config, settings, known=known)
         self._settings = settings
         self._index = index
@@ -52,6 +53,11 @@ class Live:
         """Return the slugs of the servers in the config that are switched on."""
         return frozenset(key for key, server in self._downstream.servers.items() if server.status.state != "disabled")
 
+    @property
+    def core(self) -> tuple[str, ...]:
+        """Return the keys of the tools that the config wants in every turn."""
+        return self._config.core
+
     async def start(self, after: Awaitable[object] | None = None) -> None:
         """Begin to connect, as soon as `after` has come where it is given; return at once."""
         self._publisher = asyncio.create_task(self._publish())
@@ -69,6 +75,7 @@ class Live:
         """Follow an edit of the config: new servers are connected, gone ones leave the catalogue."""
         before = self.keys
         await self._downstream.apply(config)
+        self._config = config
         for key in before - self.keys:
             self._seen.discard(key)
             self._listed.pop(key, None)

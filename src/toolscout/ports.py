@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolscout.models import (
     Caller,
@@ -48,6 +48,7 @@ class Upstream(Protocol):
         ...
 
 
+@runtime_checkable
 class ToolProvider(Protocol):
     """What an author writes to bring tools from anywhere: a folder of scripts, a database, an API.
 

@@ -7,25 +7,20 @@ import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from toolscout.config import Config, read_config
-from toolscout.discovery.answer import answer_listing, answer_query
-from toolscout.discovery.browse import count_categories, count_tags, take_page
-from toolscout.discovery.check import check_count, check_detail, check_filter
-from toolscout.discovery.related import rank_related
+from toolscout.discovery.browse import count_categories, count_tags
+from toolscout.discovery.browsing import Browsing
+from toolscout.discovery.choose import Choose
 from toolscout.discovery.search import Search
 from toolscout.discovery.suggest import not_found
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
-from toolscout.errors import (
-    EmbedderError,
-    InvalidValueError,
-    ServerUnavailableError,
-    ToolNotFoundError,
-)
+from toolscout.errors import EmbedderError, ToolNotFoundError
 from toolscout.execution.call import call
 from toolscout.indexing.embed import embed_missing
 from toolscout.indexing.fetch import fetch_servers
@@ -37,28 +32,28 @@ from toolscout.models import (
     CallResult,
     Category,
     Detail,
-    Facets,
+    Discovery,
     Filter,
     IndexReport,
     Match,
     Overview,
-    Pagination,
     Query,
-    Ranking,
+    Scope,
     SearchOptions,
     Tag,
+    Turn,
 )
 from toolscout.policy.rules import may_see
-from toolscout.ports import Embedder, Progress, Store, ToolSource, Upstream
-from toolscout.providers.rows import group_rows, read_jsonl
+from toolscout.ports import Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
+from toolscout.providers import as_source, read_rows
 from toolscout.settings import Settings
+from toolscout.sources import Sources
 from toolscout.storage import open_store
 
 if TYPE_CHECKING:
     from toolscout.live import Live
 
 _ANYONE = Caller()
-_SIMILAR = 200
 
 
 class Scout:
@@ -71,7 +66,10 @@ class Scout:
         self._settings = settings
         self._tools: Iterable[Mapping[str, Any]] | str | Path | None = None
         self._config: Config | None = None
-        self._live: Live | None = None
+        self._core: tuple[str, ...] = ()
+        self._search = Search(store=store, embedder=self._embedder, settings=settings)
+        self._browsing = Browsing(store=store, settings=settings)
+        self._sources = Sources()
 
     @classmethod
     def open(
@@ -79,6 +77,7 @@ class Scout:
         config: str | Path | Sequence[str | Path] | Config | None = None,
         *,
         tools: Iterable[Mapping[str, Any]] | str | Path | None = None,
+        core: Sequence[str] = (),
         store: str | None = None,
         embedder: Embedder | None = None,
         settings: Settings | None = None,
@@ -87,7 +86,8 @@ class Scout:
 
         The servers of `config` (files such as mcp.json) are connected and indexed when the scout is entered, and so are
         `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory;
-        otherwise in the user's data folder.
+        otherwise in the user's data folder. `core` are keys of tools that `discover_tools` always includes, beside
+        those that the config names.
         """
         settings = settings or Settings.from_env()
         if store is None and tools is not None and not settings.store:
@@ -98,6 +98,7 @@ class Scout:
             store=open_store(settings, may_see), embedder=embedder or open_embedder(settings), settings=settings
         )
         scout._tools = tools
+        scout._core = tuple(core)
         if config is not None:
             scout._config = config if isinstance(config, Config) else read_config(config)
         return scout
@@ -119,8 +120,8 @@ class Scout:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End every session, then close the store and the embedder."""
-        if self._live:
-            await self._live.close()
+        if self._sources.live:
+            await self._sources.live.close()
         await self._store.close()
         if self._embedder:
             await self._embedder.close()
@@ -136,10 +137,8 @@ class Scout:
         progress: Progress | None = None,
     ) -> IndexReport:
         """Index rows, or a tools.jsonl file; the servers that they name are replaced whole, all others stay."""
-        rows, bad = (
-            await asyncio.to_thread(read_jsonl, tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
-        )
-        report = await self.index(group_rows(rows), strict=strict, caller=caller, progress=progress)
+        sources, bad = await asyncio.to_thread(read_rows, tools, strict=strict)
+        report = await self.index(sources, strict=strict, caller=caller, progress=progress)
         return replace(report, dropped=(*bad, *report.dropped))
 
     async def index(
@@ -159,9 +158,37 @@ class Scout:
         report = await publish(self._store, prepared, embedded, collisions, before, caller.scope)
         return replace(report, took_ms=(time.perf_counter() - started) * 1_000)
 
-    async def refresh(self, *, caller: Caller | None = None, progress: Progress | None = None) -> IndexReport:
-        """Embed what has no vector yet: after the embedder was down, or when the model changed."""
-        return await self.index([], caller=caller, progress=progress)
+    async def index_server_tools(
+        self,
+        server: str,
+        tools: Iterable[Mapping[str, Any]] | ToolProvider | ToolSource | None = None,
+        *,
+        user_id: str | None = None,
+        trusted: bool = False,
+        caller: Caller | None = None,
+        progress: Progress | None = None,
+    ) -> IndexReport:
+        """Index one server for everyone, or for one user alone: its definitions, or what lists and calls its tools.
+
+        Without `tools`, a server that was indexed before, or that the config names, is asked again. Only a `trusted`
+        server's word counts for which of its tools are read-only.
+        """
+        caller = self._as(caller, user_id)
+        if tools is None:
+            source = self._sources.behind(caller.scope, server)
+        else:
+            source = as_source(server, tools, trusted=trusted, timeout_s=self._settings.call_timeout_s)
+        report = await self.index([source], caller=caller, progress=progress)
+        known = {item.title: item.key for item in await self._store.servers(caller.scope)}
+        self._sources.keep(caller.scope, known.get(source.server.title, source.server.key), source)
+        return report
+
+    async def refresh(
+        self, *, user_id: str | None = None, caller: Caller | None = None, progress: Progress | None = None
+    ) -> IndexReport:
+        """Ask the servers that were indexed by hand again, and embed what has no vector yet."""
+        caller = self._as(caller, user_id)
+        return await self.index(self._sources.by_hand(caller.scope), caller=caller, progress=progress)
 
     async def warm(self) -> None:
         """Load the model now, so that the first search does not wait for it; a failure shows in that search."""
@@ -169,10 +196,16 @@ class Scout:
             with suppress(EmbedderError):
                 await self._embedder.embed_queries(["warm"])
 
-    async def remove_server(self, server: str, *, caller: Caller | None = None) -> int:
-        """Take a server and all its tools out of the catalogue; return how many tools went."""
-        caller = caller or self.caller
+    async def remove_server(self, server: str, *, user_id: str | None = None, caller: Caller | None = None) -> int:
+        """Take a server and all its tools out of the catalogue, everyone's or a user's; return how many tools went."""
+        caller = self._as(caller, user_id)
+        self._sources.forget(caller.scope, server)
         return await self._store.remove_server(caller.scope, server)
+
+    async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
+        """Take out everything that a user added; return how many tools went."""
+        self._sources.forget(self._as(caller, user_id).scope)
+        return await self._store.remove_user(self._as(caller, user_id).tenant, user_id)
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
@@ -222,10 +255,43 @@ class Scout:
             explain=explain,
             top_k_services=top_k_services,
         )
-        search = Search(store=self._store, embedder=self._embedder, settings=self._settings)
-        down = self._live.unavailable() if self._live else frozenset()
-        answers = await search.answer([replace(asked, text=text) for text in texts], caller, down)
+        answers = await self._search.answer([replace(asked, text=text) for text in texts], caller, self._sources.down)
         return answers[0] if isinstance(query, str) else answers
+
+    async def discover_tools(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        limit: int = 8,
+        similarity_threshold: float | None = None,
+        include_core_tools: bool = True,
+        server_ids: Sequence[str] | None = None,
+        messages: Iterable[Any] | None = None,
+        max_tokens: int | None = None,
+        caller: Caller | None = None,
+    ) -> Discovery:
+        """Choose the tools of one chat turn: the best `limit` for the query, and the core tools.
+
+        `similarity_threshold` is a cosine; without it, the calibrated threshold decides what fits. `messages` is the
+        conversation so far, in the form of either chat API; `max_tokens` bounds the definitions that are returned.
+        """
+        caller = self._as(caller, user_id)
+
+        async def send(key: str, arguments: Mapping[str, Any], version: str | None) -> CallResult:
+            return await self.call_tool(key, arguments, version=version, caller=caller)
+
+        turn = Turn(
+            query=query,
+            limit=limit,
+            similarity_threshold=similarity_threshold,
+            include_core_tools=include_core_tools,
+            servers=_each(server_ids),
+            messages=messages or (),
+            max_tokens=max_tokens,
+        )
+        core = (*self._core, *self._sources.core)
+        return await Choose(search=self._search, core=core, down=self._sources.down, send=send).discover(turn, caller)
 
     async def list_tools(
         self,
@@ -238,14 +304,8 @@ class Scout:
         caller: Caller | None = None,
     ) -> Answer:
         """List what the caller may see, page by page, in the order of keys."""
-        caller = caller or self.caller
-        page_size = self._settings.page_size if page_size is None else page_size
-        check_count("page", page)
-        check_count("page_size", page_size)
         narrow = Filter(category=category, servers=(server,) if server else ())
-        tools = await self._narrowed(narrow, detail, caller)
-        shown, pagination = take_page(tools, page, min(page_size, self._settings.max_page_size))
-        return await self._listed(shown, len(tools), detail, caller, pagination)
+        return await self._browsing.page(narrow, detail, page, page_size, caller or self.caller)
 
     async def overview(self, *, caller: Caller | None = None) -> Overview:
         """Return what the caller can see in sum, and which generation of the catalogue that is."""
@@ -253,53 +313,25 @@ class Scout:
 
     async def list_categories(self, *, caller: Caller | None = None) -> list[Category]:
         """Count the tools of each category."""
-        caller = caller or self.caller
-        return count_categories(await self._store.facets(caller, Filter()), describe_category)
+        return count_categories(await self._store.facets(caller or self.caller, Filter()), describe_category)
 
     async def list_tags(self, *, caller: Caller | None = None) -> list[Tag]:
         """Count the tools of each tag."""
-        caller = caller or self.caller
-        return count_tags(await self._store.facets(caller, Filter()))
+        return count_tags(await self._store.facets(caller or self.caller, Filter()))
 
     async def find_by_tags(
         self, tags: Sequence[str], *, match: Match = "any", detail: Detail = "brief", caller: Caller | None = None
     ) -> Answer:
         """Return the tools that carry any, or all, of the tags, in the order of keys."""
-        caller = caller or self.caller
-        if not tags:
-            raise InvalidValueError("no tag is given", hint="name at least one; list_tags shows them")
-        tools = await self._narrowed(Filter(tags=_each(tags), match=match), detail, caller)
-        return await self._listed(tools[: self._settings.max_limit], len(tools), detail, caller)
+        return await self._browsing.tagged(Filter(tags=_each(tags), match=match), detail, caller or self.caller)
 
     async def get_related_tools(self, name: str, *, limit: int = 5, caller: Caller | None = None) -> Answer:
         """Return what goes with a tool; each names its strongest relation to it."""
-        caller = caller or self.caller
-        check_count("limit", limit, self._settings.max_limit)
-        visible = await self._store.facets(caller, Filter())
-        tool = next((item for item in visible if item.key == name), None)
-        if tool is None:
-            raise not_found(name, visible)
-        near = {item.key: cosine for item, cosine in await self._store.similar(caller, name, _SIMILAR)}
-        found = rank_related(tool, visible, near)
-        ranked = Ranking(best=found[:limit], matched=len(found))
-        tools = await self._store.tools(caller, [item.facets.key for item in ranked.best])
-        return answer_query(Query(text=name, ranker="", limit=limit), ranked, tools, await self._store.overview(caller))
+        return await self._browsing.related(name, limit, caller or self.caller)
 
     async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller | None = None) -> Answer:
         """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
-        caller = caller or self.caller
-        keys = list(dict.fromkeys([names] if isinstance(names, str) else names))
-        if not keys:
-            raise InvalidValueError("no key is given", hint="name at least one; search_tools finds them")
-        visible = {item.key: item for item in await self._store.facets(caller, Filter())}
-        absent = [not_found(key, tuple(visible.values())) for key in keys if key not in visible]
-        if len(absent) == len(keys):
-            raise absent[0]
-        shown = [visible[key] for key in keys if key in visible]
-        tools = await self._store.tools(caller, keys)
-        overview = await self._store.overview(caller)
-        said = [f"{error.message}; nearest: {', '.join(error.suggestions) or 'none'}" for error in absent]
-        return answer_listing(shown, tools, overview, "full", matched=len(shown), suggestions=said)
+        return await self._browsing.details(names, caller or self.caller)
 
     # Walk 3: execute
 
@@ -319,14 +351,8 @@ class Scout:
         tool = (await self._store.tools(caller, [key])).get(key)
         if tool is None:
             raise not_found(key, await self._store.facets(caller, Filter()))
-        provider = self._live.server(tool.server) if self._live else None
-        if provider is None:
-            raise ServerUnavailableError(
-                f"no server is connected behind {key}",
-                hint="name the config that lists it, as in Scout.open('mcp.json')",
-            )
         return await call(
-            provider,
+            self._sources.behind(Scope(tenant=tool.tenant, owner=tool.owner), tool.server),
             tool,
             arguments,
             caller=caller,
@@ -341,46 +367,30 @@ class Scout:
     @property
     def caller(self) -> Caller:
         """Return who asks when nobody is named: the local user, who reaches the servers of the config."""
-        return Caller(servers=self._live.keys) if self._live else _ANYONE
+        return self._sources.caller
 
     @property
     def live(self) -> Live | None:
         """Return the live servers, where a config was given."""
-        return self._live
+        return self._sources.live
 
     async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> Live:
-        """Begin to connect the servers of a config, or follow its edit; return at once.
-
-        With `after`, no server is started before that has come: who is asked first answers first.
-        """
-        if self._live:
-            await self._live.apply(config)
-            return self._live
-
-        async def index(sources: Sequence[ToolSource]) -> IndexReport:
-            return await self.index(sources, caller=_ANYONE)
-
-        async def remove(server: str) -> int:
-            return await self.remove_server(server, caller=_ANYONE)
+        """Begin to connect the servers of a config, once `after` has come, or follow its edit; return at once."""
+        if self._sources.live:
+            await self._sources.live.apply(config)
+            return self._sources.live
 
         from toolscout.live import Live
 
+        index, remove = partial(self.index, caller=_ANYONE), partial(self.remove_server, caller=_ANYONE)
         known = {server.key: server.title for server in await self._store.servers(_ANYONE.scope)}
-        self._live = Live(config, self._settings, known=known, index=index, remove=remove)
-        await self._live.start(after)
-        return self._live
+        self._sources.live = live = Live(config, self._settings, known=known, index=index, remove=remove)
+        await live.start(after)
+        return live
 
-    async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:
-        check_detail(detail)
-        check_filter(narrow, (await self._store.overview(caller)).categories)
-        return await self._store.facets(caller, narrow)
-
-    async def _listed(
-        self, shown: Sequence[Facets], matched: int, detail: Detail, caller: Caller, page: Pagination | None = None
-    ) -> Answer:
-        tools = await self._store.tools(caller, [item.key for item in shown])
-        overview = await self._store.overview(caller)
-        return answer_listing(shown, tools, overview, detail, matched=matched, pagination=page)
+    def _as(self, caller: Caller | None, user_id: str | None) -> Caller:
+        caller = caller or self.caller
+        return caller if user_id is None else replace(caller, user=user_id)
 
 
 def _each(names: Sequence[str] | None) -> tuple[str, ...]:

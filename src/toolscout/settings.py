@@ -11,6 +11,8 @@ from typing import Any
 from toolscout.errors import SettingError
 
 PREFIX = "TOOLSCOUT_"
+_SAID = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_CHOICES = {"discovery": ("on", "off", "shadow")}
 
 
 def data_folder() -> Path:
@@ -70,6 +72,15 @@ class Settings:
 
     max_limit: int = 200
     """The most hits one search may ask for."""
+
+    discovery: str = "on"
+    """What `discover_tools` does: `on` chooses, `off` gives all tools, `shadow` gives all and logs its choice."""
+
+    turn_tools: int = 10
+    """The most tools that one turn of a chat is given, core tools included."""
+
+    log_queries: bool = False
+    """Whether logged events carry what users wrote; without it, only how long that was."""
 
     page_size: int = 50
     """How many tools a page of a listing holds unless it is told."""
@@ -166,11 +177,20 @@ class Settings:
                     f"{PREFIX}{item.name.upper()} is {value}, but cannot be negative",
                     hint="see docs/settings.md for what it means",
                 )
+            if value not in _CHOICES.get(item.name, (value,)):
+                raise SettingError(
+                    f"{PREFIX}{item.name.upper()} is {value!r}, but must be one of {', '.join(_CHOICES[item.name])}",
+                    hint="see docs/settings.md for what each means",
+                )
 
 
 def _parse(name: str, text: str, kind: type) -> Any:
     if kind is str:
         return text
+    if kind is bool:
+        if text.casefold() not in _SAID:
+            raise SettingError(f"{name}={text!r} is neither true nor false", hint="use 1 or 0")
+        return _SAID[text.casefold()]
     try:
         return kind(text)
     except ValueError:

@@ -40,7 +40,7 @@ def open_gateway(open_scout):
         settings = settings or Settings(reindex_interval_s=0.05)
         async with open_scout(store=store) as scout:
             await scout.index(list(servers))
-            scout._live = ScriptedLive(list(servers))
+            scout._sources.live = ScriptedLive(list(servers))
             gateway = Gateway(scout, settings=settings, **options)
             async with gateway.running():
                 yield Open(gateway, scout, list(servers))

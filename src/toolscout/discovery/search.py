@@ -1,4 +1,4 @@
-"""The discover walk from its first stage to its last: the one file of discovery that waits for anything."""
+"""The discover walk from its first stage to its last: check, understand, embed, look up, rank, answer."""
 
 from __future__ import annotations
 

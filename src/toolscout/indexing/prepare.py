@@ -67,6 +67,19 @@ def prepare_server(
     )
 
 
+def kept_as_it_was(server: Server, published: Mapping[str, str], reason: str) -> Prepared:
+    """Keep what a server had, because it cannot be listed now."""
+    return Prepared(
+        server=server,
+        entries=(),
+        kept=frozenset(published),
+        new=0,
+        changed=0,
+        removed=0,
+        dropped=(Dropped(where=server.title, reason=reason),),
+    )
+
+
 def _where(server: Server, item: object, number: int) -> str:
     name = item.get("name") if isinstance(item, Mapping) else None
     return f"{server.title}: {str(name)[:80]!r}" if name else f"{server.title}: tool {number}"

@@ -20,6 +20,7 @@ from toolscout.models.tools import (
     Tool,
     ToolMetadata,
 )
+from toolscout.models.turns import DiscoveredTool, Discovery, Origin, Turn
 
 if TYPE_CHECKING:
     from toolscout.models.queries import BoolArray as BoolArray
@@ -38,6 +39,8 @@ __all__ = [
     "Candidates",
     "Category",
     "Detail",
+    "DiscoveredTool",
+    "Discovery",
     "Document",
     "Dropped",
     "Entry",
@@ -47,6 +50,7 @@ __all__ = [
     "Intent",
     "Match",
     "Metadata",
+    "Origin",
     "Overlay",
     "Overview",
     "Pagination",
@@ -63,4 +67,5 @@ __all__ = [
     "Tool",
     "ToolMatch",
     "ToolMetadata",
+    "Turn",
 ]

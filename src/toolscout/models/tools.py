@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -159,3 +160,16 @@ class CallResult:
     def is_error(self) -> bool:
         """Whether the tool itself says that it failed."""
         return self.result.get("isError") is True
+
+    @property
+    def text(self) -> str:
+        """What a model should read of the result: its texts, or else its structured content as JSON."""
+        content = self.result.get("content")
+        texts = [
+            str(item["text"])
+            for item in (content if isinstance(content, list) else [])
+            if isinstance(item, Mapping) and "text" in item
+        ]
+        if texts or "structuredContent" not in self.result:
+            return "\n".join(texts)
+        return json.dumps(self.result["structuredContent"], ensure_ascii=False)

@@ -11,5 +11,5 @@ def may_see(caller: Caller, tool: Facets) -> bool:
         tool.enabled
         and tool.tenant == caller.tenant
         and (tool.owner is None or tool.owner == caller.user)
-        and (caller.servers is None or tool.server in caller.servers)
+        and (tool.owner is not None or caller.servers is None or tool.server in caller.servers)
     )

@@ -1,1 +1,34 @@
-"""Tools that are not live servers."""
+"""Tools that are not servers of a config: rows, and what an author's code provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from toolscout.keys import server_slug
+from toolscout.models import Dropped, Server
+from toolscout.ports import ToolProvider, ToolSource
+from toolscout.providers.named import NamedSource
+from toolscout.providers.provided import ProvidedSource
+from toolscout.providers.rows import RowsProvider, group_rows, read_jsonl
+
+
+def as_source(
+    title: str, tools: Iterable[Mapping[str, Any]] | ToolProvider | ToolSource, *, trusted: bool, timeout_s: float
+) -> ToolSource:
+    """Make a server of the catalogue from definitions, from an author's provider, or from another source."""
+    server = Server(key=server_slug(title), title=title, trusted=trusted)
+    if isinstance(tools, Iterable):
+        return RowsProvider(server=server, rows=list(tools))
+    if isinstance(tools, ToolProvider):
+        return ProvidedSource(server=server, provider=tools, timeout_s=timeout_s)
+    return NamedSource(server=server, source=tools)
+
+
+def read_rows(
+    tools: Iterable[Mapping[str, Any]] | str | Path, *, strict: bool
+) -> tuple[list[RowsProvider], list[Dropped]]:
+    """Return one source for each server that the rows, or the lines of a tools.jsonl, name; and the lines left out."""
+    rows, bad = read_jsonl(tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
+    return group_rows(rows), bad

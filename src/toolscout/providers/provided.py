@@ -1,0 +1,89 @@
+"""An author's ToolProvider as a server of the catalogue: asked with a deadline, its results made into MCP results."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
+
+from toolscout.errors import CallTimeoutError, ServerUnavailableError, ToolNotFoundError
+from toolscout.models import Caller, Server
+from toolscout.ports import ToolProvider, Upstream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidedSource:
+    """The tools of one provider, under a server of their own."""
+
+    server: Server
+    provider: ToolProvider
+    timeout_s: float
+
+    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+        """Return the definition of every tool that the provider lists, with its keywords."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                listed = [_plain(item) for item in await asked(self.provider.list_tool_metadata)]
+                return [{**item, **_plain(await asked(self.provider.get_tool, item["name"]) or {})} for item in listed]
+        except TimeoutError:
+            reason = f"it took longer than {self.timeout_s:g} s"
+        except Exception as error:  # noqa: BLE001 - whatever an author's code raises costs only its own tools
+            reason = f"{type(error).__name__}: {error}"
+        raise ServerUnavailableError(
+            f"the tools of {self.server.title} cannot be listed: {reason}", hint="its other tools stay as they were"
+        )
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: Caller,  # noqa: ARG002 - a provider knows its caller by its own means
+        upstream: Upstream | None = None,  # noqa: ARG002
+        extra: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Mapping[str, Any]:
+        """Call the provider once; what it raises is the tool's own failure."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return to_result(await asked(self.provider.call_tool, name, arguments))
+        except ToolNotFoundError:
+            raise
+        except TimeoutError:
+            raise CallTimeoutError(
+                f"{name} took longer than {self.timeout_s:g} s", hint="it may still run; it is not called again"
+            ) from None
+        except Exception as error:  # noqa: BLE001 - the model is told, and can do something else
+            return {"content": [{"type": "text", "text": f"{type(error).__name__}: {error}"}], "isError": True}
+
+
+async def asked(method: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a method that may be synchronous, off the event loop then, or asynchronous."""
+    if inspect.iscoroutinefunction(method):
+        return await method(*arguments)
+    answer = await asyncio.to_thread(method, *arguments)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def to_result(value: Any) -> Mapping[str, Any]:
+    """Write what a tool returned as an MCP result, unless it is one already."""
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if isinstance(value, Mapping) and isinstance(value.get("content"), list):
+        return value
+    if isinstance(value, str):
+        return {"content": [{"type": "text", "text": value}]}
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    content = [] if value is None else [{"type": "text", "text": text}]
+    return {"content": content, **({"structuredContent": value} if isinstance(value, Mapping) else {})}
+
+
+def _plain(item: Any) -> dict[str, Any]:
+    """Read metadata or a definition: a mapping, a dataclass, or an SDK's object, under the names of a row."""
+    if hasattr(item, "model_dump"):
+        item = item.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if is_dataclass(item) and not isinstance(item, type):
+        item = asdict(item)
+    return dict(item)
