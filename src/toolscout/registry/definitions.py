@@ -1,4 +1,4 @@
-"""A tool's definition, from whatever an author or a provider gives: checked, bounded, ready for search and for calls."""
+"""A tool's definition, from whatever an author or a provider gives: checked, bounded, ready for search and calls."""
 
 from __future__ import annotations
 

@@ -115,7 +115,11 @@ def _names(
     known = set(properties) if isinstance(properties, Mapping) else set()
     needed = {item.name for item in parameters if item.default is item.empty and item.kind is not item.VAR_POSITIONAL}
     takes = {item.name for item in parameters}
-    if any(item.kind is item.POSITIONAL_ONLY for item in parameters) or not needed <= known or (takes and not takes & known):
+    if (
+        any(item.kind is item.POSITIONAL_ONLY for item in parameters)
+        or not needed <= known
+        or (takes and not takes & known)
+    ):
         return None
     return lambda arguments: {name: value for name, value in arguments.items() if name in takes}
 

@@ -78,9 +78,7 @@ class Listings:
         with self._lock:
             self._kept.pop(id(provider), None)
 
-    async def _one(
-        self, provider: ToolProvider, settings: Settings, problems: Problems, *, again: bool
-    ) -> Listing:
+    async def _one(self, provider: ToolProvider, settings: Settings, problems: Problems, *, again: bool) -> Listing:
         key = id(provider)
         if is_being_asked(provider):
             return Listing()  # a provider that lists this registry, which lists the provider: the circle ends here

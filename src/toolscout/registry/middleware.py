@@ -29,7 +29,7 @@ class RequestProvidersMiddleware:
     """
 
     def __init__(self, app: ASGIApp, derive: Derive, *, settings: Settings | None = None) -> None:
-        """Take the app, and what finds a request's providers: it sees headers, cookies, user and state, not the body."""
+        """Take the app, and what finds a request's providers by its headers, cookies, user and state."""
         self.app = app
         self._derive = derive
         self._settings = settings or Settings.from_env()
@@ -48,7 +48,7 @@ class RequestProvidersMiddleware:
         derive = functools.partial(self._derive, HTTPConnection(scope))
         try:
             return request_providers(*_each(await ask(derive, self._settings.provider_timeout_s)))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - fewer tools, never another's and never a failed request
             _log.exception("the providers of a request cannot be derived")
             return request_providers.without(f"its providers cannot be derived: {type(error).__name__}")
 

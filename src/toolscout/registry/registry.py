@@ -55,7 +55,7 @@ class ToolRegistry:
     # What there is
 
     @overload
-    def tool(self, function: F, /) -> F: ...
+    def tool(self, function: F) -> F: ...
     @overload
     def tool(
         self,
@@ -69,7 +69,7 @@ class ToolRegistry:
         meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
     ) -> Callable[[F], F]: ...
-    def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    def tool(self, function: Any = None, **options: Any) -> Any:
         """Register a function, as a decorator; the options are those of the SDK's own `tool`, and keywords."""
 
         def registered(function: F) -> F:
@@ -132,7 +132,11 @@ class ToolRegistry:
         )
         now = replace(view, registered=self._registered(), shared=self._last())
         found = await asyncio.gather(*(self._whole(match, now) for match in answer))
-        return replace(answer, matches=tuple(match for match in found if match is not None))
+        matches = tuple(match for match in found if match is not None)
+        tips = answer.suggestions[:1]  # the others name what a registry does not have: categories, a threshold
+        if answer and not matches:
+            tips = ("Tools that fit are known, but who has them does not answer now.",)
+        return replace(answer, matches=matches, suggestions=tips)
 
     async def execute(self, name: str, arguments: Any = None) -> Result:
         """Call a tool as `execute_tool` does: what goes wrong is a result that says so, for a model to read."""
@@ -225,7 +229,9 @@ class ToolRegistry:
     async def _index(self) -> None:
         def latest() -> Catalogue:
             revision = self._revision
-            return Catalogue(revision=revision, rows=View(registered=self._registered(), shared=self._last()).shared_rows())
+            return Catalogue(
+                revision=revision, rows=View(registered=self._registered(), shared=self._last()).shared_rows()
+            )
 
         report = await self._engine.index(latest, self._revision)
         if report is not None:

@@ -1,4 +1,4 @@
-"""Providers of one request: carried by a context variable, so that they reach its own tasks and threads, and no other."""
+"""Providers of one request: carried by a context variable, they reach its own tasks and threads, and no other."""
 
 from __future__ import annotations
 

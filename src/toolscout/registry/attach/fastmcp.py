@@ -45,7 +45,8 @@ class _Tool(Tool):
 
 def attach_fastmcp(server: FastMCP[Any], tools: Sequence[OwnTool]) -> None:
     """Add the tools; a name that the server itself has is refused before anything is added."""
-    taken = {getattr(item, "name", "") for item in server.local_provider._components.values() if isinstance(item, Tool)}
+    known = server.local_provider._components.values()  # noqa: SLF001 - what is public here must be awaited
+    taken = {item.name for item in known if isinstance(item, Tool)}
     for tool in tools:
         if tool.name in taken:
             refuse(tool.name)

@@ -57,7 +57,7 @@ def _extend_schemas(server: Server[Any], own: Mapping[str, OwnTool], theirs: set
     server.get_tool_input_schema = schema
 
 
-def _with_own(result: Any, own: Mapping[str, OwnTool], theirs: set[str]) -> Any:
+def _with_own(result: HandlerResult, own: Mapping[str, OwnTool], theirs: set[str]) -> HandlerResult:
     """Put the two tools at the end of the last page."""
     if isinstance(result, ListToolsResult):
         _yield_names(theirs, own, [tool.name for tool in result.tools])
@@ -65,7 +65,9 @@ def _with_own(result: Any, own: Mapping[str, OwnTool], theirs: set[str]) -> Any:
             return result
         return result.model_copy(update={"tools": [*result.tools, *_free(own, theirs)]})
     if isinstance(result, Mapping) and isinstance(result.get("tools"), list):
-        names = [item.get("name") if isinstance(item, Mapping) else getattr(item, "name", "") for item in result["tools"]]
+        names = [
+            item.get("name") if isinstance(item, Mapping) else getattr(item, "name", "") for item in result["tools"]
+        ]
         _yield_names(theirs, own, names)
         if result.get("nextCursor") is not None:
             return result

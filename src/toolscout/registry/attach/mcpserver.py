@@ -17,9 +17,7 @@ def attach_mcpserver(server: MCPServer[Any], tools: Sequence[OwnTool]) -> None:
         if server._tool_manager.get_tool(tool.name) is not None:  # noqa: SLF001 - add_tool would keep quiet
             refuse(tool.name)
     for tool in tools:
-        server.add_tool(
-            tool.function, name=tool.name, description=tool.description, annotations=tool.annotations
-        )
+        server.add_tool(tool.function, name=tool.name, description=tool.description, annotations=tool.annotations)
 
 
 def refuse(name: str) -> None:

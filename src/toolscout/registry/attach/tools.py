@@ -62,8 +62,9 @@ class OwnTool:
 
 def own_tools(registry: ToolRegistry, search_name: str, execute_name: str) -> tuple[OwnTool, OwnTool]:
     """Make the two tools of a registry."""
+    ranked: Any = registry.ranker
 
-    async def search(query: Query, max_results: Most = 10, ranker: Ranker = registry.ranker) -> CallToolResult:
+    async def search(query: Query, max_results: Most = 10, ranker: Ranker = ranked) -> CallToolResult:
         try:
             answer = await registry.search(query, limit=max_results, ranker=ranker)
         except ToolscoutError as error:
@@ -89,8 +90,8 @@ def own_tools(registry: ToolRegistry, search_name: str, execute_name: str) -> tu
         search,
         name=search_name,
         description=(
-            "Find tools that are not listed here, by what they should do. Each hit has its name, description, score and "
-            f"input_schema; call it with {execute_name}."
+            "Find tools that are not listed here, by what they should do. Each hit has its name, description, score "
+            f"and input_schema; call it with {execute_name}."
         ),
         reads=True,
     )
