@@ -13,6 +13,9 @@ from itertools import islice
 from typing import Any
 
 
+_GRACE = 10
+
+
 class OverdueError(TimeoutError):
     """The deadline passed; the call goes on for all we know, and nobody waits for it."""
 
@@ -36,14 +39,15 @@ async def ask(call: Callable[[], Any], timeout_s: float | None, *, most: int | N
         return await _answer(call, most)
     task = asyncio.ensure_future(_answer(call, most))
     try:
-        done, _ = await asyncio.wait({task}, timeout=timeout_s)
-    except asyncio.CancelledError:
-        _abandon(task)
-        raise
-    if not done:
-        _abandon(task)
+        await asyncio.wait({task}, timeout=timeout_s)
+        for _ in range(_GRACE):
+            if task.done():
+                return task.result()
+            await asyncio.sleep(0)  # the loop was busy: an answer that is there already has come in time
         raise OverdueError(f"no answer within {timeout_s:g} s")
-    return task.result()
+    finally:
+        if not task.done():
+            _abandon(task)
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:

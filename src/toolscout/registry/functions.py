@@ -30,6 +30,7 @@ class Registered:
 
     definition: Definition
     keywords: tuple[str, ...]
+    row: Mapping[str, Any]
     run: Run
 
     @property
@@ -60,7 +61,7 @@ def from_function(
         return result
 
     words = _words(keywords)
-    return Registered(definition=read_definition(sdk, settings, keywords=words), keywords=words, run=run)
+    return _registered(read_definition(sdk, settings, keywords=words), words, run)
 
 
 def from_definition(
@@ -91,7 +92,12 @@ def from_definition(
             called = functools.partial(handler, **named(arguments), **extra)
         return to_result(await ask(called, None), structured=structured)
 
-    return Registered(definition=known, keywords=words, run=run)
+    return _registered(known, words, run)
+
+
+def _registered(definition: Definition, keywords: tuple[str, ...], run: Run) -> Registered:
+    row = definition.sdk.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return Registered(definition=definition, keywords=keywords, row={**row, "keywords": keywords}, run=run)
 
 
 def _words(keywords: Sequence[str]) -> tuple[str, ...]:
@@ -139,7 +145,7 @@ def _with_fastmcp_context(function: Callable[..., Any]) -> Callable[..., Any]:
         return await filled(*given, **arguments)
 
     wrapper = functools.wraps(function)(filled_async if is_async(function) else filled)
-    signature = inspect.signature(function)
+    signature = inspect.signature(function, eval_str=True)
     kept = [item for item in signature.parameters.values() if item.name != name]
     wrapper.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {key: hint for key, hint in function.__annotations__.items() if key != name}

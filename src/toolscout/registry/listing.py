@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,12 +52,11 @@ class Listings:
         self, providers: Sequence[ToolProvider], settings: Settings, problems: Problems, *, again: bool = False
     ) -> list[Listing]:
         """Return the listing of each provider, asking those whose listing is old, or all of them `again`."""
-        if not providers:
-            return []
-        known = [None if again else self.fresh(provider, settings) for provider in providers]
-        if all(known):
-            return [listing for listing in known if listing is not None]
-        return list(await asyncio.gather(*(self._one(item, settings, problems, again=again) for item in providers)))
+        found = {id(item): None if again else self.fresh(item, settings) for item in providers}
+        old = [item for item in providers if found[id(item)] is None]
+        asked = await asyncio.gather(*(self._one(item, settings, problems, again=again) for item in old))
+        found.update(zip(map(id, old), asked, strict=True))
+        return [found[id(item)] or Listing() for item in providers]
 
     def fresh(self, provider: ToolProvider, settings: Settings) -> Listing | None:
         """Return a listing that need not be asked for; one that failed is left alone longer each time."""
@@ -92,13 +90,13 @@ class Listings:
                     mine: Future[Listing | None] = Future()
                     self._flights[key] = mine
                     break
-            with suppress(TimeoutError):
-                waited = asyncio.shield(asyncio.wrap_future(flight))
-                found = await asyncio.wait_for(waited, settings.provider_timeout_s)
-                if found is None:
-                    continue  # whoever asked gave up: ask instead
+            # Who asks has the deadline; that is waited for no longer only guards against a loop that stands still.
+            waited = asyncio.wrap_future(flight)
+            await asyncio.wait({waited}, timeout=3 * settings.provider_timeout_s)
+            if not flight.done():
+                return self.last(provider)
+            if (found := flight.result()) is not None:
                 return found
-            return self.last(provider)
         listing = None
         try:
             listing = await self._ask(provider, settings, problems)

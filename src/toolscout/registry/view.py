@@ -55,12 +55,8 @@ class View:
 
     def shared_rows(self) -> list[Row]:
         """Return what is to be indexed for everybody."""
-        rows: list[Row] = [
-            {**item.definition.sdk.model_dump(by_alias=True, mode="json", exclude_none=True), "keywords": item.keywords}
-            for item in self.registered.values()
-        ]
         rest = {name: item for name, item in _merged(self.shared).items() if name not in self.registered}
-        return [*rows, *(_row(name, item) for name, item in rest.items())]
+        return [*(item.row for item in self.registered.values()), *(_row(name, item) for name, item in rest.items())]
 
     def collisions(self) -> list[tuple[ToolProvider, str]]:
         """Say which of everybody's tools are hidden by another of the same name."""
