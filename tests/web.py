@@ -34,6 +34,8 @@ async def client_as(
     url: str, *, mode: str = "auto", **headers: str
 ) -> AsyncIterator[tuple[Client, httpx2.AsyncClient]]:
     """Connect the SDK's client with headers, and give the HTTP client below it, whose headers can be changed."""
-    async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http:
-        async with Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client:
-            yield client, http
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client, http

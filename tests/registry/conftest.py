@@ -11,8 +11,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 
-from toolscout import Settings, ToolRegistry
 from tool_providers import Stuck
+from toolscout import Settings, ToolRegistry
 
 NUMBERS = {
     "type": "object",

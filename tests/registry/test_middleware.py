@@ -8,10 +8,10 @@ import pytest
 from fastmcp import FastMCP
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
-from tool_providers import Folder
-from web import client_as, serving
 
+from tool_providers import Folder
 from toolscout import RequestProvidersMiddleware, Settings
+from web import client_as, serving
 
 
 def notes_of(user: str) -> Folder:

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+
 from tool_providers import (
     CITY,
     Api,
@@ -17,7 +18,6 @@ from tool_providers import (
     leaves,
     raises,
 )
-
 from toolscout import CallError, CallTimeoutError, InvalidValueError, ToolMetadata, ToolNotFoundError
 
 WEATHER = {"weather_now": "Current weather of a city", "weather_week": "Weather of a city for a week"}

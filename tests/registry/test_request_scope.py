@@ -6,8 +6,8 @@ import asyncio
 import threading
 
 import pytest
-from tool_providers import Api, Failing, Folder, raises
 
+from tool_providers import Api, Failing, Folder, raises
 from toolscout import InvalidValueError, ToolNotFoundError, request_providers
 
 

@@ -12,7 +12,6 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-
 _GRACE = 10
 
 

@@ -50,7 +50,7 @@ class ToolRegistry:
         self._problems = Problems()
         self._told: set[str] = set()
         self._engine = Engine(self._settings, embedder)
-        weakref.finalize(self, self._engine.close, wait=False)
+        weakref.finalize(self, self._engine.close, wait=False).atexit = False  # the end of the process is enough
 
     # What there is
 
