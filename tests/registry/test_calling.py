@@ -211,3 +211,13 @@ async def test_arguments_of_execute_tool_itself_are_checked(registry, connect):
         assert (await client.call_tool("tool_search", {"query": "x", "max_results": 0})).is_error
         unknown = await client.call_tool("tool_search", {"query": " "})
         assert error_of(unknown)["code"] == "empty_query"
+
+
+async def test_arguments_beside_the_name_are_gathered_and_that_is_noted(registry, connect, make_server):
+    server = make_server()
+    registry.attach(server)
+    async with connect(server) as client:
+        got = await client.call_tool("execute_tool", {"name": "sql_query", "query": "x"})
+        assert got.content[0].text == "executed: x"
+        assert got.meta["toolscout/repairs"] == ["arguments stood beside the name; they are gathered now"]
+        assert (await client.call_tool("execute_tool", {"name": "sql_query", "arguments": {}, "query": "x"})).is_error

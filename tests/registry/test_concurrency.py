@@ -8,7 +8,7 @@ from collections import Counter
 
 from tool_providers import Folder
 
-THREADS, TASKS, ROUNDS = 32, 200, 3
+THREADS, TASKS, ROUNDS = 32, 200, 2
 
 
 async def test_threads_and_tasks_register_search_and_call_at_once_and_lose_nothing(make_registry):

@@ -18,7 +18,7 @@ from tool_providers import (
     leaves,
     raises,
 )
-from toolscout import CallError, CallTimeoutError, InvalidValueError, ToolMetadata, ToolNotFoundError
+from toolscout import CallError, CallTimeoutError, InvalidValueError, ToolMetadata, ToolNotFoundError, request_providers
 
 WEATHER = {"weather_now": "Current weather of a city", "weather_week": "Weather of a city for a week"}
 TRAINS = {"next_train": "When the next train leaves a city"}
@@ -93,6 +93,28 @@ async def test_a_listing_is_fresh_for_a_while_and_asked_for_by_one_caller_at_a_t
     assert names(await registry.search("tide_now", ranker="fuzzy"))[0] == "tide_now"
 
 
+async def test_who_gives_up_while_asking_takes_nothing_from_those_who_wait(make_registry):
+    registry, folder = make_registry(), Folder(WEATHER)
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(Api):
+        async def list_tool_metadata(self):
+            begun.set()
+            await go.wait()
+            return self.inner.list_tool_metadata()
+
+    registry.add_provider(Slow(folder))
+    first = asyncio.create_task(registry.search("weather", ranker="fuzzy"))
+    await begun.wait()
+    second = asyncio.create_task(registry.search("weather", ranker="fuzzy"))
+    first.cancel()
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert sorted(names(await second)) == sorted(WEATHER)
+    assert registry.problems == []
+
+
 async def test_a_listing_that_is_old_is_asked_for_again(make_registry):
     registry, folder = make_registry(provider_refresh_s=0), Folder(WEATHER)
     registry.add_provider(folder)
@@ -156,6 +178,16 @@ async def test_a_listing_that_never_ends_is_cut(make_registry):
     registry.add_provider(Failing({}, stage="list", answer=endless))
     assert len(await registry.search("endless", ranker="fuzzy", limit=100)) == 0
     assert len(await registry.list_tool_metadata()) == 50
+    assert registry.problems[0].what == "it lists more than 50 tools; the rest is left out"
+
+
+async def test_a_tool_that_cannot_be_indexed_is_reported(make_registry):
+    registry = make_registry()
+    registry.add_provider(Folder({"x" * 300: "Too long a name", "good_tool": "Good"}))
+    with request_providers(Folder({"y" * 300: "Too long a name"})):
+        for _ in range(2):
+            assert names(await registry.search("good_tool", ranker="fuzzy")) == ["good_tool"]
+    assert ["cannot be found: its name has 300" in problem.what for problem in registry.problems] == [True, True]
 
 
 HANGS = ("blocks", "waits")

@@ -143,6 +143,10 @@ def by_mapping(arguments):
     return f"{arguments['query']}/{arguments.get('limit', 5)}"
 
 
+def mapping_and_more(arguments, **more):
+    return by_mapping(arguments)
+
+
 def by_any_name(**arguments):
     return f"{arguments['query']}/{arguments.get('limit', 5)}"
 
@@ -157,7 +161,15 @@ class Called:
         return by_mapping(arguments)
 
 
-HANDLERS = [by_name, by_mapping, by_any_name, with_request, Called(), functools.partial(by_name, limit=5)]
+HANDLERS = [
+    by_name,
+    by_mapping,
+    mapping_and_more,
+    by_any_name,
+    with_request,
+    Called(),
+    functools.partial(by_name, limit=5),
+]
 
 
 @pytest.mark.parametrize("handler", HANDLERS, ids=lambda handler: getattr(handler, "__name__", type(handler).__name__))

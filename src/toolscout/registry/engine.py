@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolscout.errors import ServerUnavailableError
-from toolscout.models import Answer, Caller, IndexReport, Server
+from toolscout.models import Answer, Caller, Dropped, IndexReport, Server
 from toolscout.ports import Embedder, Upstream
 from toolscout.registry.definitions import SERVER
 from toolscout.registry.thread import LoopThread
@@ -33,6 +33,9 @@ class Catalogue:
 
     revision: int
     rows: Sequence[Row]
+
+
+Latest = Callable[[], Catalogue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,38 +89,30 @@ class Engine:
         self._scopes = scopes
         self._thread = LoopThread(_State, _end)
 
-    async def index(self, latest: Callable[[], Catalogue], revision: int) -> IndexReport | None:
-        """Make everybody's tools of that revision, or a later one, findable: once, however many ask at once."""
+    async def index(self, latest: Latest, revision: int) -> tuple[Dropped, ...]:
+        """Make everybody's tools findable and load the model; return what could not be indexed."""
 
-        async def indexed(state: _State) -> IndexReport | None:
+        async def indexed(state: _State) -> tuple[Dropped, ...]:
             scout = await self._opened(state)
-            async with state.indexing:
-                if state.revision >= revision:
-                    return None
-                catalogue = latest()
-                report = await scout.index([Rows(rows=catalogue.rows)])
-                state.revision = catalogue.revision
-                return report
+            dropped = await _index(state, scout, latest, revision)
+            await scout.warm()
+            return dropped
 
         return await self._thread.ask(indexed)
 
-    async def search(self, query: str, *, own: Sequence[Row], limit: int, ranker: str) -> Answer:
-        """Search everybody's tools and a request's `own`, which hide those of the same name."""
+    async def search(
+        self, query: str, *, latest: Latest, revision: int, own: Sequence[Row], limit: int, ranker: str
+    ) -> tuple[Answer, tuple[Dropped, ...]]:
+        """Search everybody's tools of that revision, or a later one, and a request's `own`, which hide equal names."""
 
-        async def found(state: _State) -> Answer:
+        async def found(state: _State) -> tuple[Answer, tuple[Dropped, ...]]:
             scout = await self._opened(state)
-            async with self._publish(state, scout, own) as caller:
-                return await scout.search_tools(query, top_k=limit, ranker=ranker, detail="full", caller=caller)
+            dropped = await _index(state, scout, latest, revision)
+            async with self._publish(state, scout, own) as (caller, bad):
+                answer = await scout.search_tools(query, top_k=limit, ranker=ranker, detail="full", caller=caller)
+                return answer, (*dropped, *bad)
 
         return await self._thread.ask(found)
-
-    async def warm(self) -> None:
-        """Load the model."""
-
-        async def warmed(state: _State) -> None:
-            await (await self._opened(state)).warm()
-
-        await self._thread.ask(warmed)
 
     def close(self, *, wait: bool = True) -> None:
         """Free what the engine holds; asked again, it begins anew."""
@@ -130,10 +125,12 @@ class Engine:
         return await asyncio.shield(state.opening)
 
     @asynccontextmanager
-    async def _publish(self, state: _State, scout: Scout, rows: Sequence[Row]) -> AsyncIterator[Caller]:
+    async def _publish(
+        self, state: _State, scout: Scout, rows: Sequence[Row]
+    ) -> AsyncIterator[tuple[Caller, tuple[Dropped, ...]]]:
         """Publish a request's tools under their own hash: equal tools are published once, whoever asks for them."""
         if not rows:
-            yield Caller()
+            yield Caller(), ()
             return
         owner = _digest(rows)
         caller = Caller(user=owner)
@@ -144,8 +141,8 @@ class Engine:
         state.published.move_to_end(owner)
         published.users += 1
         try:
-            await asyncio.shield(published.done)
-            yield caller
+            report = await asyncio.shield(published.done)
+            yield caller, report.dropped
         finally:
             published.users -= 1
             if published.done.done() and (published.done.cancelled() or published.done.exception()):
@@ -160,6 +157,17 @@ class Engine:
             async with state.publishing:
                 if owner not in state.published:
                     await scout.remove_server(SERVER.key, caller=Caller(user=owner))
+
+
+async def _index(state: _State, scout: Scout, latest: Latest, revision: int) -> tuple[Dropped, ...]:
+    """Index once, however many ask at once: who comes second finds it done, for the latest of all changes."""
+    async with state.indexing:
+        if state.revision >= revision:
+            return ()
+        catalogue = latest()
+        report = await scout.index([Rows(rows=catalogue.rows)])
+        state.revision = catalogue.revision
+        return report.dropped
 
 
 async def _index_own(state: _State, scout: Scout, rows: Sequence[Row], caller: Caller) -> IndexReport:

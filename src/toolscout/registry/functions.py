@@ -115,17 +115,15 @@ def _names(
         parameters = [item for item in inspect.signature(handler).parameters.values() if item.name != context]
     except (TypeError, ValueError):
         return None
-    if any(item.kind is item.VAR_KEYWORD for item in parameters):
-        return dict
     properties = schema.get("properties")
     known = set(properties) if isinstance(properties, Mapping) else set()
-    needed = {item.name for item in parameters if item.default is item.empty and item.kind is not item.VAR_POSITIONAL}
-    takes = {item.name for item in parameters}
-    if (
-        any(item.kind is item.POSITIONAL_ONLY for item in parameters)
-        or not needed <= known
-        or (takes and not takes & known)
-    ):
+    single = [item for item in parameters if item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)]
+    takes = {item.name for item in single}
+    if not {item.name for item in single if item.default is item.empty} <= known:
+        return None
+    if any(item.kind is item.VAR_KEYWORD for item in parameters):
+        return dict
+    if any(item.kind is item.POSITIONAL_ONLY for item in single) or (parameters and not takes & known):
         return None
     return lambda arguments: {name: value for name, value in arguments.items() if name in takes}
 

@@ -121,17 +121,19 @@ class Listings:
     async def _ask(self, provider: ToolProvider, settings: Settings, problems: Problems) -> Listing:
         try:
             with asking(provider):
-                items = await ask(provider.list_tool_metadata, settings.provider_timeout_s, most=settings.max_tools)
-            return _read_all(provider, items, problems)
+                items = await ask(provider.list_tool_metadata, settings.provider_timeout_s, most=settings.max_tools + 1)
+            return _read_all(provider, items, settings.max_tools, problems)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises costs only its own tools
             problems.report(provider, f"its tools cannot be listed: {said(error)}")
             return Listing(failures=self.last(provider).failures + 1)
 
 
-def _read_all(provider: ToolProvider, items: list[Any], problems: Problems) -> Listing:
+def _read_all(provider: ToolProvider, items: list[Any], most: int, problems: Problems) -> Listing:
     tools: dict[str, ToolMetadata] = {}
     bad: list[str] = []
-    for number, item in enumerate(items, start=1):
+    if len(items) > most:
+        bad.append(f"it lists more than {most:,} tools; the rest is left out")
+    for number, item in enumerate(items[:most], start=1):
         try:
             metadata = _read(item)
         except (TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ from mcp_types import Tool as SdkTool
 from toolscout.discovery.suggest import did_you_mean
 from toolscout.errors import CallError, InvalidValueError, ToolNotFoundError
 from toolscout.execution.validate import validate_arguments
-from toolscout.models import Answer, IndexReport, ToolMatch, ToolMetadata
+from toolscout.models import Answer, Dropped, ToolMatch, ToolMetadata
 from toolscout.ports import Embedder, ToolProvider
 from toolscout.registry.definitions import Definition, clean_name
 from toolscout.registry.engine import Catalogue, Engine
@@ -28,6 +28,8 @@ from toolscout.registry.request import check_provider, current_scope
 from toolscout.registry.results import Result, failed, with_repairs
 from toolscout.registry.view import Listed, Offered, View
 from toolscout.settings import Settings
+
+_MOST_TOLD = 10_000
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -126,10 +128,15 @@ class ToolRegistry:
     async def search(self, query: str, *, limit: int = 10, ranker: str | None = None) -> Answer:
         """Find tools by meaning and words, those of the request included; each hit has its full definition."""
         view = await self._view()
-        await self._index()
-        answer = await self._engine.search(
-            query, own=view.own_rows(), limit=limit, ranker=ranker or self._settings.ranker
+        answer, dropped = await self._engine.search(
+            query,
+            latest=self._catalogue,
+            revision=self._revision,
+            own=view.own_rows(),
+            limit=limit,
+            ranker=ranker or self._settings.ranker,
         )
+        self._tell(dropped)
         now = replace(view, registered=self._registered(), shared=self._last())
         found = await asyncio.gather(*(self._whole(match, now) for match in answer))
         matches = tuple(match for match in found if match is not None)
@@ -170,8 +177,7 @@ class ToolRegistry:
     async def refresh(self) -> None:
         """Ask every provider again and index all there is now, so that the first search waits for nothing."""
         await self._listings.read(self._providers, self._settings, self._problems, again=True)
-        await self._index()
-        await self._engine.warm()
+        self._tell(await self._engine.index(self._catalogue, self._revision))
 
     def attach(self, server: Any, *, search_name: str = "tool_search", execute_name: str = "execute_tool") -> None:
         """Add the two tools to a server of the SDK (low-level or MCPServer) or of FastMCP; its own stay as they are."""
@@ -226,25 +232,26 @@ class ToolRegistry:
         listings = await scope.listings.read(providers, self._settings, self._problems)
         return list(zip(providers, listings, strict=True))
 
-    async def _index(self) -> None:
-        def latest() -> Catalogue:
-            revision = self._revision
-            return Catalogue(
-                revision=revision, rows=View(registered=self._registered(), shared=self._last()).shared_rows()
-            )
+    def _catalogue(self) -> Catalogue:
+        """Return everybody's tools as they are now; the revision is read first, so that it never promises too much."""
+        revision = self._revision
+        view = View(registered=self._registered(), shared=self._last())
+        for provider, what in view.collisions():
+            self._tell_once(provider, what)
+        return Catalogue(revision=revision, rows=view.shared_rows())
 
-        report = await self._engine.index(latest, self._revision)
-        if report is not None:
-            self._tell(report)
+    def _tell(self, dropped: Sequence[Dropped]) -> None:
+        for item in dropped:
+            self._tell_once(self, f"{item.where} cannot be found: {item.reason}")
 
-    def _tell(self, report: IndexReport) -> None:
-        """Report what indexing left out, and which tools are hidden by others: each once."""
-        hidden = View(registered=self._registered(), shared=self._last()).collisions()
-        left_out = [(self, f"{item.where}: {item.reason}") for item in report.dropped]
-        for provider, what in (*left_out, *hidden):
-            if what not in self._told:
-                self._told.add(what)
-                self._problems.report(provider, what)
+    def _tell_once(self, provider: object, what: str) -> None:
+        """Report what comes back with every indexing as long as nobody changes it."""
+        if what in self._told:
+            return
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told.add(what)
+        self._problems.report(provider, what)
 
     async def _whole(self, match: ToolMatch, view: View) -> ToolMatch | None:
         """Give a hit its full definition; None when it has gone, or cannot be had now."""

@@ -41,7 +41,8 @@ def with_repairs(result: Result, repairs: Sequence[str]) -> Result:
     """Note in a result what was repaired in the arguments."""
     if not repairs:
         return result
-    return result.model_copy(update={"meta": {**(result.meta or {}), REPAIRS: list(repairs)}})
+    meta = result.meta or {}
+    return result.model_copy(update={"meta": {**meta, REPAIRS: [*repairs, *meta.get(REPAIRS, ())]}})
 
 
 def failed(error: BaseException, name: str) -> CallToolResult:

@@ -16,7 +16,7 @@ from pydantic import Field, WithJsonSchema
 
 from toolscout.errors import ToolscoutError
 from toolscout.registry.context import calling_in
-from toolscout.registry.results import Result, answered, failed
+from toolscout.registry.results import Result, answered, failed, with_repairs
 
 if TYPE_CHECKING:
     from toolscout.registry.registry import ToolRegistry
@@ -29,7 +29,9 @@ Most = Annotated[int, Field(ge=1, description="how many tools to return at most"
 Ranker = Annotated[Rankers, Field(description="how to rank; leave it away unless you know why")]
 Name = Annotated[str, Field(description="the name of a tool, as a search shows it")]
 Arguments = Annotated[
-    Any, WithJsonSchema({"type": "object", "description": "its arguments, by the input_schema that the search shows"})
+    Any,
+    WithJsonSchema({"type": "object", "description": "its arguments, by the input_schema that the search shows"}),
+    Field(default_factory=lambda: None),  # a plain default would stand in the schema, and null is no object
 ]
 
 
@@ -60,6 +62,16 @@ class OwnTool:
             return failed(error, self.name)
 
 
+def _beside(ctx: Context[Any, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Gather arguments that a model put beside the name instead of under `arguments`."""
+    try:
+        given = (ctx.request_context.params or {}).get("arguments")
+    except ValueError:  # there is no request
+        return None, ()
+    beside = {key: value for key, value in given.items() if key not in ("name", "arguments")} if given else {}
+    return (beside, ("arguments stood beside the name; they are gathered now",)) if beside else (None, ())
+
+
 def own_tools(registry: ToolRegistry, search_name: str, execute_name: str) -> tuple[OwnTool, OwnTool]:
     """Make the two tools of a registry."""
     ranked: Any = registry.ranker
@@ -80,11 +92,12 @@ def own_tools(registry: ToolRegistry, search_name: str, execute_name: str) -> tu
         ]
         return answered(hits, answer.suggestions)
 
-    async def execute(
-        ctx: Context[Any, Any], name: Name, arguments: Arguments = None
-    ) -> CallToolResult | InputRequiredResult:
+    async def execute(ctx: Context[Any, Any], name: Name, arguments: Arguments) -> CallToolResult | InputRequiredResult:
+        repairs: tuple[str, ...] = ()
+        if arguments is None:
+            arguments, repairs = _beside(ctx)
         with calling_in(ctx):
-            return await registry.execute(name, arguments)
+            return with_repairs(await registry.execute(name, arguments), repairs)
 
     found = OwnTool(
         search,
