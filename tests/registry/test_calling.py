@@ -7,7 +7,7 @@ import json
 import fastmcp
 import pytest
 from mcp.server.lowlevel import Server
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -203,10 +203,10 @@ async def test_a_name_is_found_however_its_letters_are_composed(make_registry):
         assert (await registry.call_tool(name)).content[0].text == "ok"
 
 
-async def test_arguments_of_execute_tool_itself_are_checked(registry, connect):
-    server = MCPServer("s")
+async def test_arguments_of_the_two_tools_themselves_are_checked(registry, connect, make_server, era):
+    server = make_server()
     registry.attach(server)
-    async with connect(server) as client:
+    async with connect(server, era) as client:
         assert (await client.call_tool("execute_tool", {"arguments": {}})).is_error
         assert (await client.call_tool("tool_search", {"query": "x", "max_results": 0})).is_error
         unknown = await client.call_tool("tool_search", {"query": " "})

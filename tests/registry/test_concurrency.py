@@ -6,7 +6,11 @@ import asyncio
 import threading
 from collections import Counter
 
+import pytest
+
 from tool_providers import Folder
+from toolscout import StoreError
+from toolscout.registry.thread import LoopThread
 
 THREADS, TASKS, ROUNDS = 32, 200, 2
 
@@ -59,3 +63,29 @@ async def test_threads_and_tasks_register_search_and_call_at_once_and_lose_nothi
     listed = {item.name for item in await registry.list_tool_metadata()}
     assert listed == expected | {f"{who}_provided" for who in everybody if who.endswith("7")}
     assert registry.problems == []
+
+
+async def test_who_waits_while_a_registry_is_closed_learns_it():
+    asked = threading.Event()
+
+    async def nothing(_state: object) -> None:
+        pass
+
+    async def waits(_state: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    thread = LoopThread(object, nothing)
+    waiting = asyncio.create_task(thread.ask(waits))
+    await asyncio.to_thread(asked.wait)
+    await asyncio.to_thread(thread.close)
+    with pytest.raises(StoreError, match="the registry was closed"):
+        await waiting
+    assert await thread.ask(nothing) is None
+    cancelled = asyncio.create_task(thread.ask(waits))
+    asked.clear()
+    await asyncio.to_thread(asked.wait)
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    thread.close()

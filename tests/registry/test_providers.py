@@ -195,7 +195,7 @@ HANGS = ("blocks", "waits")
 
 @pytest.mark.parametrize("manner", HANGS)
 async def test_a_provider_that_hangs_costs_its_deadline_once_and_is_then_left_alone(manner, make_registry, stuck):
-    registry = make_registry(provider_timeout_s=0.05)
+    registry = make_registry(provider_timeout_s=0.3, provider_refresh_s=60)
     registry.register_tool({"name": "send_email"}, lambda: "sent")
     hanging = Failing(WEATHER, stage="list", answer=getattr(stuck, manner))
     registry.add_provider(hanging)
@@ -204,9 +204,9 @@ async def test_a_provider_that_hangs_costs_its_deadline_once_and_is_then_left_al
     began = time.perf_counter()
     for _ in range(20):
         assert text(await registry.call_tool("next_train", {"city": "Ulm"})) == "folder: next_train in Ulm"
-    assert time.perf_counter() - began < 1.0
+    assert time.perf_counter() - began < 10 * 0.3
     assert [(item.provider, item.what) for item in registry.problems] == [
-        ("failing", "its tools cannot be listed: OverdueError: no answer within 0.05 s")
+        ("failing", "its tools cannot be listed: OverdueError: no answer within 0.3 s")
     ]
 
 

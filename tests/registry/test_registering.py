@@ -6,6 +6,7 @@ import functools
 from typing import Annotated, Any, Literal
 
 import pytest
+from fastmcp.tools.base import ToolResult
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp_types import CallToolResult, ImageContent, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, Field
@@ -205,6 +206,15 @@ async def test_whatever_a_handler_returns_becomes_a_result(kind, make_registry):
     assert await registry.call_tool("give") == CallToolResult(content=content, structured_content=structured)
 
 
+async def test_a_result_of_fastmcps_kind_is_taken(make_registry):
+    registry = make_registry()
+    registry.register_tool({"name": "both"}, lambda: ToolResult(content="t", structured_content={"a": 1}))
+    registry.register_tool({"name": "text"}, lambda: ToolResult(content="t"))
+    content = [TextContent(text="t")]
+    assert await registry.call_tool("both") == CallToolResult(content=content, structured_content={"a": 1})
+    assert await registry.call_tool("text") == CallToolResult(content=content)
+
+
 async def test_a_mapping_fills_the_output_schema_where_there_is_one(make_registry):
     registry = make_registry()
     registry.register_tool({"name": "give", "outputSchema": {"type": "object"}}, lambda: {"a": 1})
@@ -234,9 +244,10 @@ async def test_a_tool_that_is_unregistered_is_gone_from_search_and_calls(registr
         ({"description": "no name"}, "no name"),
         ({"name": "x", "inputSchema": []}, "inputSchema"),
         ("x", "must be a mapping"),
+        ({"name": "x", "icons": 5}, "its icons cannot be used"),
         ({"name": "x", "inputSchema": {"type": "object", "d": "x" * 300_000}}, "bytes"),
     ],
-    ids=["no name", "schema", "text", "too large"],
+    ids=["no name", "schema", "text", "icons", "too large"],
 )
 def test_a_definition_that_cannot_be_used_is_refused_where_it_is_registered(definition, reason, make_registry):
     with pytest.raises(BadToolError, match=reason):

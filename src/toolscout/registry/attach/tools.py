@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,7 +20,6 @@ from toolscout.registry.results import Result, answered, failed, with_repairs
 if TYPE_CHECKING:
     from toolscout.registry.registry import ToolRegistry
 
-_log = logging.getLogger("toolscout")
 
 Rankers = Literal["hybrid", "semantic", "keyword", "fuzzy", "boosted"]
 Query = Annotated[str, Field(description="what the tool should do, in plain words, or a part of its name")]
