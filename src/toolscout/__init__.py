@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         ToolMetadata,
     )
     from toolscout.ports import Embedder, Store, ToolProvider, ToolSource
+    from toolscout.registry import RequestProvidersMiddleware, ToolRegistry, request_providers
     from toolscout.scout import Scout
     from toolscout.settings import Settings
 
@@ -86,6 +87,7 @@ _HOME = {
         "ToolMetadata",
     ),
     "ports": ("Embedder", "Store", "ToolProvider", "ToolSource"),
+    "registry": ("RequestProvidersMiddleware", "ToolRegistry", "request_providers"),
     "scout": ("Scout",),
     "settings": ("Settings",),
 }
@@ -111,6 +113,7 @@ __all__ = [
     "InvalidArgumentsError",
     "InvalidValueError",
     "NotReadOnlyError",
+    "RequestProvidersMiddleware",
     "SchemaVersionError",
     "Scout",
     "Server",
@@ -125,12 +128,14 @@ __all__ = [
     "ToolMetadata",
     "ToolNotFoundError",
     "ToolProvider",
+    "ToolRegistry",
     "ToolSource",
     "ToolscoutError",
     "UnknownCategoryError",
     "UnknownRankerError",
     "UsageError",
     "__version__",
+    "request_providers",
 ]
 
 

@@ -154,6 +154,12 @@ class Settings:
     list_ttl_ms: int = 300_000
     """How long a client may keep the list of the gateway's own tools."""
 
+    provider_timeout_s: float = 5.0
+    """How long a registry's provider may take to list its tools, or to give one definition."""
+
+    provider_refresh_s: float = 10.0
+    """How long what a registry's provider listed counts as fresh; one that failed is left alone longer each time."""
+
     store_timeout_s: float = 10.0
     """How long a writer waits for another process that is writing to the same file."""
 
