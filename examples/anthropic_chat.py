@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from toolbox import Shop
+from toolbox import shop_tools
 from toolscout import Discovery, Scout, ToolscoutError
 
 URL = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com")
@@ -61,7 +61,7 @@ async def main() -> None:
     messages: list[dict[str, Any]] = []
     headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
     async with Scout.open(store="memory:") as scout, httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        await scout.index_server_tools("shop", Shop())
+        await scout.index_server_tools("shop", shop_tools())
         while True:
             try:
                 text = await asyncio.to_thread(input, "> ")

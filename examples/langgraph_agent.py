@@ -18,7 +18,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolCall, ToolMess
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import tools_condition
 
-from toolbox import Shop
+from toolbox import shop_tools
 from toolscout import Discovery, Scout, ToolscoutError
 
 
@@ -65,7 +65,7 @@ async def main(*questions: str) -> None:
 
     messages: list[AnyMessage] = []
     async with Scout.open(store="memory:") as scout:
-        await scout.index_server_tools("shop", Shop())
+        await scout.index_server_tools("shop", shop_tools())
         graph = build(init_chat_model(os.environ.get("MODEL", "openai:gpt-5-mini")), scout)
         for question in questions:
             messages = (await graph.ainvoke({"messages": [*messages, HumanMessage(question)]}))["messages"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from toolbox import Shop
+from toolbox import shop_tools
 from toolscout import Discovery, Scout, ToolscoutError
 
 URL = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
@@ -57,7 +57,7 @@ async def main() -> None:
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You help in a shop. Use the tools."}]
     headers = {"Authorization": f"Bearer {KEY}"}
     async with Scout.open(store="memory:") as scout, httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        await scout.index_server_tools("shop", Shop())
+        await scout.index_server_tools("shop", shop_tools())
         while True:
             try:
                 text = await asyncio.to_thread(input, "> ")

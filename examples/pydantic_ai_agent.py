@@ -17,7 +17,7 @@ from typing import Any
 from pydantic_ai import Agent, FunctionToolset, ModelRetry, RunContext, Tool
 from pydantic_ai.messages import ModelMessage, UserPromptPart
 
-from toolbox import Shop
+from toolbox import shop_tools
 from toolscout import Discovery, Scout, ToolscoutError
 
 agent = Agent(deps_type=Scout, instructions="You help in a shop. Use the tools.")
@@ -55,7 +55,7 @@ async def main(*questions: str) -> None:
     """Answer one question after the other, each with tools of its own."""
     history: list[ModelMessage] = []
     async with Scout.open(store="memory:") as scout:
-        await scout.index_server_tools("shop", Shop())
+        await scout.index_server_tools("shop", shop_tools())
         for question in questions:
             model = os.environ.get("MODEL", "openai:gpt-5-mini")
             result = await agent.run(question, deps=scout, model=model, message_history=history)

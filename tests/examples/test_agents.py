@@ -33,7 +33,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 @pytest.fixture
 async def scout(open_scout: Callable[..., Scout], load: Callable[[str], ModuleType]) -> AsyncIterator[Scout]:
     async with open_scout() as opened:
-        await opened.index_server_tools("shop", load("toolbox").Shop())
+        await opened.index_server_tools("shop", load("toolbox").shop_tools())
         yield opened
 
 
@@ -63,7 +63,10 @@ async def test_the_pydantic_ai_agent_gets_the_tools_of_each_run(
     assert max(map(len, offered)) <= 4
     parts = [part for message in second.all_messages() for part in message.parts]
     told = [str(part.content) for part in parts if part.part_kind in ("tool-return", "retry-prompt")]
-    assert [told[0], told[2]] == ["The lamp of order 1042 is shipped.", "Refunded 39.00 euros to ann@example.com."]
+    assert [told[0], told[2]] == [
+        "The parcel of order 1042 is on a ship to Bergen.",
+        "Refunded 39.00 euros to ann@example.com.",
+    ]
     assert "'order' is missing" in told[1]
 
 

@@ -46,10 +46,13 @@ def check_talk(model: ScriptedModel, shown: str) -> None:
     assert all(int(count) <= 4 and int(saved) > 100 for count, saved in turns)
     assert "shop__send_email" not in model.tools(0)
     assert {"shop__refund_order", "shop__send_email", "shop__track_parcel"} <= model.tools(2)
-    assert model.results(1) == ["The lamp of order 1042 is shipped."]
+    assert model.results(1) == ["The parcel of order 1042 is on a ship to Bergen."]
     [told] = model.results(3)
     assert "'order' is missing" in told
-    assert model.results(4) == ["Refunded 39.00 euros to ann@example.com.", "Sent to ann@example.com."]
+    assert model.results(4) == [
+        "Refunded 39.00 euros to ann@example.com.",
+        "Sent 'Your refund' (17 characters) to ann@example.com.",
+    ]
 
 
 async def test_the_chat_on_openais_format() -> None:
