@@ -243,6 +243,16 @@ async def test_off_and_shadow_give_every_tool(
     assert [event["tools"][0]["key"] for event in events] == ([] if mode == "off" else ["weather__forecast"])
 
 
+async def test_a_shadow_disturbs_nobody_also_when_there_is_nothing_to_go_by(
+    open_scout: Callable[..., Scout], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "toolscout.events")
+    async with open_scout(ROWS, settings=Settings(discovery="shadow")) as scout:
+        assert len(await scout.discover_tools("")) == 12
+    [event] = [record.fields for record in caplog.records if getattr(record, "event", "") == "tools.selected"]
+    assert "neither the query nor the messages" in event["degraded"]
+
+
 async def test_what_was_chosen_is_logged_without_the_users_text(scout: Scout, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "toolscout.events")
     await scout.discover_tools("my secret weather", user_id="ann")

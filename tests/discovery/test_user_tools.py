@@ -155,6 +155,14 @@ async def test_a_provider_can_be_indexed_and_called(scout: Scout) -> None:
     assert (failed.is_error, failed.text) == (True, "ValueError: no ink")
 
 
+async def test_a_provider_that_can_be_walked_is_a_provider_still(scout: Scout) -> None:
+    class Pages(Notebook, list[str]):
+        """A notebook whose pages can be walked."""
+
+    await scout.index_server_tools("notebook", Pages(["page one"]))
+    assert (await scout.call_tool("notebook__take_note", {"text": "milk"})).text == '{"noted": "milk"}'
+
+
 async def test_only_a_trusted_servers_word_counts_for_reading(scout: Scout) -> None:
     rows = [{"name": "peek", "description": "Look.", "annotations": {"readOnlyHint": True}}]
     await scout.index_server_tools("a", rows)

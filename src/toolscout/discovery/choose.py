@@ -35,7 +35,7 @@ class Choose:
         turn, mode = self._checked(turn), self.search.settings.discovery
         overview = await self.search.store.overview(caller)
         visible = [] if turn.servers == () else await self.search.store.facets(caller, _narrow(turn))
-        tools, degraded = ((), None) if mode == "off" else await self._chosen(turn, caller, visible)
+        tools, degraded = ((), None) if mode == "off" else await self._chosen(turn, caller, visible, mode)
         took_ms = round((time.perf_counter() - started) * 1_000, 3)
         if mode != "off":
             self._tell(turn, caller, tools, overview, took_ms, degraded)
@@ -70,14 +70,19 @@ class Choose:
         return replace(turn, limit=min(turn.limit, self.search.settings.turn_tools))
 
     async def _chosen(
-        self, turn: Turn, caller: Caller, visible: Sequence[Facets]
+        self, turn: Turn, caller: Caller, visible: Sequence[Facets], mode: str
     ) -> tuple[tuple[DiscoveredTool, ...], str | None]:
-        """Return the tools of the turn, and why they are not as good as they could be, where that is so."""
+        """Return the tools of the turn, and why they are not as good as they could be, where that is so.
+
+        Nothing to go by is the app's mistake where choosing counts; a shadow disturbs nobody.
+        """
         core = await self._tools(caller, self.core) if turn.include_core_tools else []
         try:
             found, degraded = await self._found(turn, caller) if visible else ([], None)
-        except UsageError:
-            raise
+        except UsageError as error:
+            if mode == "on":
+                raise
+            found, degraded = [], error.message
         except Exception as error:  # noqa: BLE001 - a chat must go on: core tools, then the first by key, marked
             keys = [tool.key for tool in core] + [item.key for item in visible[: turn.limit]]
             first = await self._tools(caller, list(dict.fromkeys(keys))[: turn.limit])
