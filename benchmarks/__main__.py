@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from benchmarks import turns
 from benchmarks.gateway import echo
 from benchmarks.quality import sets
 from benchmarks.registry import attach
@@ -14,3 +15,4 @@ catalogue.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
 asyncio.run(attach.measure())
+asyncio.run(turns.measure())

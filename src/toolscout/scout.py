@@ -98,7 +98,7 @@ class Scout:
             store=open_store(settings, may_see), embedder=embedder or open_embedder(settings), settings=settings
         )
         scout._tools = tools
-        scout._core = tuple(core)
+        scout._core = _each(core)
         if config is not None:
             scout._config = config if isinstance(config, Config) else read_config(config)
         return scout
@@ -175,12 +175,12 @@ class Scout:
         """
         caller = self._as(caller, user_id)
         if tools is None:
-            source = self._sources.behind(caller.scope, server)
+            source = self._sources.behind(caller.scope, (await self._slugs(caller.scope)).get(server, server))
         else:
             source = as_source(server, tools, trusted=trusted, timeout_s=self._settings.call_timeout_s)
         report = await self.index([source], caller=caller, progress=progress)
-        known = {item.title: item.key for item in await self._store.servers(caller.scope)}
-        self._sources.keep(caller.scope, known.get(source.server.title, source.server.key), source)
+        slugs = await self._slugs(caller.scope)
+        self._sources.keep(caller.scope, slugs.get(source.server.title, source.server.key), source)
         return report
 
     async def refresh(
@@ -199,8 +199,10 @@ class Scout:
     async def remove_server(self, server: str, *, user_id: str | None = None, caller: Caller | None = None) -> int:
         """Take a server and all its tools out of the catalogue, everyone's or a user's; return how many tools went."""
         caller = self._as(caller, user_id)
-        self._sources.forget(caller.scope, server)
-        return await self._store.remove_server(caller.scope, server)
+        slugs = await self._slugs(caller.scope)
+        slug = server if server in slugs.values() else slugs.get(server, server)
+        self._sources.forget(caller.scope, slug)
+        return await self._store.remove_server(caller.scope, slug)
 
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
         """Take out everything that a user added; return how many tools went."""
@@ -277,21 +279,18 @@ class Scout:
         conversation so far, in the form of either chat API; `max_tokens` bounds the definitions that are returned.
         """
         caller = self._as(caller, user_id)
-
-        async def send(key: str, arguments: Mapping[str, Any], version: str | None) -> CallResult:
-            return await self.call_tool(key, arguments, version=version, caller=caller)
-
         turn = Turn(
             query=query,
             limit=limit,
             similarity_threshold=similarity_threshold,
             include_core_tools=include_core_tools,
-            servers=_each(server_ids),
+            servers=None if server_ids is None else _each(server_ids),
             messages=messages or (),
             max_tokens=max_tokens,
         )
-        core = (*self._core, *self._sources.core)
-        return await Choose(search=self._search, core=core, down=self._sources.down, send=send).discover(turn, caller)
+        core = tuple(dict.fromkeys((*self._core, *self._sources.core)))
+        choose = Choose(search=self._search, core=core, down=self._sources.down, call=self.call_tool)
+        return await choose.discover(turn, caller)
 
     async def list_tools(
         self,
@@ -387,6 +386,9 @@ class Scout:
         self._sources.live = live = Live(config, self._settings, known=known, index=index, remove=remove)
         await live.start(after)
         return live
+
+    async def _slugs(self, scope: Scope) -> dict[str, str]:
+        return {server.title: server.key for server in await self._store.servers(scope)}
 
     def _as(self, caller: Caller | None, user_id: str | None) -> Caller:
         caller = caller or self.caller

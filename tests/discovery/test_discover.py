@@ -13,6 +13,8 @@ import pytest
 
 from scripted import Scripted, text
 from toolscout import EmptyQueryError, InvalidArgumentsError, InvalidValueError, Scout, Settings, ToolNotFoundError
+from toolscout.chat import model_names
+from toolscout.discovery.format import count_tokens
 from toolscout.errors import DefinitionChangedError, EmbedderError, StoreError
 
 CORE = ("calendar__create_event", "mail__send_email")
@@ -73,8 +75,16 @@ async def test_the_limit_counts_what_is_found_and_the_whole_is_bounded(open_scou
     async with open_scout(ROWS, core=CORE, settings=settings) as scout:
         found = await scout.discover_tools("issue in a repository", limit=4, similarity_threshold=-1)
         assert [item.source for item in found] == ["semantic", "semantic", "core", "core"]
-        with pytest.raises(InvalidValueError, match="limit is 5"):
-            await scout.discover_tools("issue", limit=5)
+        for limit in (8, 200):
+            more = await scout.discover_tools("issue in a repository", limit=limit, similarity_threshold=-1)
+            assert keys(more) == keys(found)
+        with pytest.raises(InvalidValueError, match="limit is 0"):
+            await scout.discover_tools("issue", limit=0)
+
+
+async def test_one_core_tool_may_be_given_as_a_plain_text(open_scout: Callable[..., Scout]) -> None:
+    async with open_scout(ROWS, core="mail__send_email") as scout:
+        assert keys(await scout.discover_tools("play a song", limit=1)) == ["music__play_song", "mail__send_email"]
 
 
 async def test_a_number_as_threshold_is_compared_with_the_cosine(scout: Scout) -> None:
@@ -85,6 +95,16 @@ async def test_a_number_as_threshold_is_compared_with_the_cosine(scout: Scout) -
     assert all(item.similarity >= 0.3 for item in some)
     with pytest.raises(InvalidValueError, match="cosine from -1 to 1"):
         await scout.discover_tools("weather", similarity_threshold=30)
+    with pytest.raises(InvalidValueError, match="not 'high'"):
+        await scout.discover_tools("weather", similarity_threshold="high")  # type: ignore[arg-type]
+
+
+async def test_without_vectors_a_cosine_as_threshold_hides_nothing(open_scout: Callable[..., Scout]) -> None:
+    async with open_scout(ROWS, embedder=None, settings=Settings(embedder="none")) as scout:
+        found = await scout.discover_tools("weather forecast", similarity_threshold=0.3)
+        assert keys(found) == keys(await scout.discover_tools("weather forecast"))
+        assert found[0].tool.key == "weather__forecast"
+        assert "words alone" in (found.degraded or "")
 
 
 async def test_a_request_that_nothing_fits_gets_the_core_tools_alone(scout: Scout) -> None:
@@ -98,6 +118,11 @@ async def test_servers_narrow_the_search_and_the_count(scout: Scout) -> None:
     )
     assert {item.tool.server for item in found} == {"github"}
     assert found.total_searched == 3
+
+
+async def test_no_server_at_all_gives_the_core_tools_alone(scout: Scout) -> None:
+    found = await scout.discover_tools("open an issue", server_ids=[])
+    assert (keys(found), found.total_searched, found.embedding_generated) == (list(CORE), 0, False)
 
 
 CONVERSATION = [
@@ -136,6 +161,19 @@ async def test_a_follow_up_that_says_nothing_by_itself_stands_on_the_conversatio
     assert found[0].tool.key == "music__play_song"
 
 
+async def test_the_request_among_the_messages_is_known_however_long_it_is(scout: Scout) -> None:
+    long = f"play a song {'and so on ' * 200}"
+    messages = [{"role": "user", "content": text} for text in ("rotate a photo", "forecast the weather", long)]
+    found = await scout.discover_tools(long, messages=messages, include_core_tools=False)
+    assert {"photos__rotate_photo", "weather__forecast"} <= set(keys(found))
+
+
+async def test_messages_are_left_out_where_one_call_may_carry_one_query(open_scout: Callable[..., Scout]) -> None:
+    async with open_scout(ROWS, settings=Settings(max_queries=1)) as scout:
+        found = await scout.discover_tools("play a song", messages=CONVERSATION)
+        assert found[0].tool.key == "music__play_song"
+
+
 async def test_an_empty_query_is_refused_unless_the_conversation_says_something(scout: Scout) -> None:
     with pytest.raises(EmptyQueryError, match="neither the query nor the messages"):
         await scout.discover_tools("  ", messages=[{"role": "user", "content": ""}])
@@ -152,9 +190,10 @@ async def test_a_message_longer_than_a_query_may_be_is_read_at_both_ends(scout: 
 async def test_a_budget_is_kept_and_core_tools_come_first_in_it(scout: Scout) -> None:
     free = await scout.discover_tools("open an issue in a repository", similarity_threshold=-1)
     assert free.tokens + free.tokens_saved >= free.tokens > 0
-    tight = await scout.discover_tools("open an issue in a repository", similarity_threshold=-1, max_tokens=80)
-    assert tight.tokens <= 80
-    assert set(CORE) <= set(keys(tight))
+    tight = await scout.discover_tools("open an issue in a repository", similarity_threshold=-1, max_tokens=150)
+    assert set(CORE) < set(keys(tight))
+    for shown in (tight.openai_tools(), tight.anthropic_tools()):
+        assert count_tokens(shown) <= tight.tokens <= 150
     with pytest.raises(InvalidValueError, match="max_tokens"):
         await scout.discover_tools("issue", max_tokens=0)
 
@@ -199,9 +238,19 @@ async def test_off_and_shadow_give_every_tool(
     caplog.set_level(logging.INFO, "toolscout.events")
     async with open_scout(ROWS, settings=Settings(discovery=mode)) as scout:
         found = await scout.discover_tools("weather forecast")
-    assert (len(found), {item.source for item in found}) == (12, {"all"})
+    assert (len(found), {item.source for item in found}, found.tokens_saved) == (12, {"all"}, 0)
     events = [record.fields for record in caplog.records if getattr(record, "event", "") == "tools.selected"]
     assert [event["tools"][0]["key"] for event in events] == ([] if mode == "off" else ["weather__forecast"])
+
+
+async def test_a_shadow_disturbs_nobody_also_when_there_is_nothing_to_go_by(
+    open_scout: Callable[..., Scout], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "toolscout.events")
+    async with open_scout(ROWS, settings=Settings(discovery="shadow")) as scout:
+        assert len(await scout.discover_tools("")) == 12
+    [event] = [record.fields for record in caplog.records if getattr(record, "event", "") == "tools.selected"]
+    assert "neither the query nor the messages" in event["degraded"]
 
 
 async def test_what_was_chosen_is_logged_without_the_users_text(scout: Scout, caplog: pytest.LogCaptureFixture) -> None:
@@ -260,10 +309,11 @@ class ToolUse:
         {"id": "1", "type": "function", "function": {"name": "mail__send_email", "arguments": '{"to": "ann"}'}},
         {"type": "function_call", "call_id": "1", "name": "mail__send_email", "arguments": '{"to": "ann"}'},
         {"type": "tool_use", "id": "1", "name": "mail__send_email", "input": {"to": "ann"}},
+        {"type": "tool_call", "id": "1", "name": "mail__send_email", "args": {"to": "ann"}},
         ToolCall(Function("mail__send_email", '{"to": "ann"}')),
         ToolUse("mail__send_email", {"to": "ann"}),
     ],
-    ids=["chat", "responses", "anthropic", "chat object", "anthropic object"],
+    ids=["chat", "responses", "anthropic", "langchain", "chat object", "anthropic object"],
 )
 async def test_what_the_model_answers_is_run_once(open_scout: Callable[..., Scout], tool_call: Any) -> None:
     mail = sender()
@@ -318,3 +368,31 @@ async def test_a_tool_of_an_earlier_turn_can_still_be_called(open_scout: Callabl
         later = await scout.discover_tools("send an email to ann", limit=1)
         assert name not in later.names
         assert (await later.call({"name": name, "input": {}})).text == "hello"
+
+
+async def test_arguments_go_out_under_the_tools_own_names(open_scout: Callable[..., Scout]) -> None:
+    calls = Scripted("twilio")
+    schema = {"type": "object", "properties": {"Start<": {"type": "string"}, "Start>": {"type": "string"}}}
+    calls.tool("list_calls", text("none"), description="List the phone calls of an account.", inputSchema=schema)
+    async with open_scout() as scout:
+        await scout.index_server_tools("twilio", calls)
+        found = await scout.discover_tools("list the phone calls")
+        [shown] = found.anthropic_tools()
+        before = next(name for name, value in shown["input_schema"]["properties"].items() if value["title"] == "Start<")
+        await found.call({"name": "twilio__list_calls", "input": {before: "today"}})
+        other = await scout.discover_tools("nothing of that kind", server_ids=[])
+        await other.call({"name": "twilio__list_calls", "input": {before: "today"}})
+    assert [dict(call.arguments) for call in calls.calls] == [{"Start<": "today"}] * 2
+
+
+async def test_no_tool_can_take_the_name_of_another(open_scout: Callable[..., Scout]) -> None:
+    real, other = Scripted("acme.crm"), Scripted("acme_crm")
+    real.tool("find", text("real"), description="Find a customer in the CRM.")
+    [name] = model_names(["acme.crm__find"])
+    other.tool(name.removeprefix("acme_crm__"), text("other"), description="Find a customer in the CRM.")
+    async with open_scout() as scout:
+        await scout.index_server_tools("acme.crm", real)
+        await scout.index_server_tools("acme_crm", other)
+        found = await scout.discover_tools("find a customer in the CRM")
+        assert len(found.openai_tools()) == 2
+        assert (await found.call({"name": name, "input": {}})).text == "real"

@@ -89,6 +89,17 @@ async def test_a_server_and_a_user_can_be_removed(scout: Scout) -> None:
     assert len(await scout.list_tools(caller=Caller(user="bob"))) == 2
 
 
+async def test_a_server_goes_by_its_title_as_by_its_slug(scout: Scout) -> None:
+    for server in ("Ann's Diary", "Ann-s-Diary"):
+        await scout.index_server_tools("Ann's Diary", diary("ann's"), user_id="ann")
+        found = await scout.discover_tools("read the diary", user_id="ann", server_ids=[server])
+        assert [item.tool.key for item in found] == ["Ann-s-Diary__read_diary"]
+        assert (await scout.index_server_tools(server, user_id="ann")).unchanged == 1
+        assert await scout.remove_server(server, user_id="ann") == 1
+        with pytest.raises(ServerUnavailableError):
+            await scout.index_server_tools(server, user_id="ann")
+
+
 async def test_refreshing_asks_the_users_servers_again(scout: Scout) -> None:
     server = diary("ann's")
     await scout.index_server_tools("diary", server, user_id="ann")
@@ -142,6 +153,14 @@ async def test_a_provider_can_be_indexed_and_called(scout: Scout) -> None:
     assert result.text == '{"noted": "milk"}'
     failed = await scout.call_tool("notebook__take_note", {"text": "boom"}, caller=Caller(user="ann"))
     assert (failed.is_error, failed.text) == (True, "ValueError: no ink")
+
+
+async def test_a_provider_that_can_be_walked_is_a_provider_still(scout: Scout) -> None:
+    class Pages(Notebook, list[str]):
+        """A notebook whose pages can be walked."""
+
+    await scout.index_server_tools("notebook", Pages(["page one"]))
+    assert (await scout.call_tool("notebook__take_note", {"text": "milk"})).text == '{"noted": "milk"}'
 
 
 async def test_only_a_trusted_servers_word_counts_for_reading(scout: Scout) -> None:

@@ -1,4 +1,4 @@
-"""Every setting, flag and error is documented, and the documents name no other."""
+"""Every setting, flag, error and logged event is documented, and the documents name no other."""
 
 import ast
 import re
@@ -69,6 +69,29 @@ def test_every_error_is_documented_with_its_code(error):
 def test_every_error_is_in_the_tree_of_its_docstring():
     for error in error_classes():
         assert error.__name__ in (errors.__doc__ or "")
+
+
+def emitted():
+    """Return the events of the source, each with the names of its fields."""
+    found = {}
+    for path in sorted(Path(errors.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "emit":
+                found.setdefault(node.args[0].value, set()).update(item.arg for item in node.keywords)
+    return found
+
+
+def documented_events():
+    """Return the events that have a heading of their own in a page, each with the fields of its table."""
+    pages = "\n".join(page.read_text("utf-8") for page in sorted(DOCS.glob("*.md")))
+    sections = re.findall(r"^### `([a-z_]+\.[a-z_]+)`\n(.*?)(?=^#|\Z)", pages, re.S | re.M)
+    rows = {event: re.findall(r"^\| (`[^|]*?) \|", text, re.M) for event, text in sections}
+    return {event: set(re.findall(r"`(\w+)`", " ".join(cells))) for event, cells in rows.items()}
+
+
+def test_every_logged_event_is_documented_with_every_field():
+    assert "tools.selected" in emitted()
+    assert documented_events() == emitted()
 
 
 def settings_docstrings():

@@ -14,7 +14,7 @@ _LONGEST = 1_000
 def recent_texts(messages: Iterable[Any], query: str) -> list[str]:
     """Return the texts of the user's last messages other than the query itself, the latest first."""
     said = [text for message in messages if _part(message, "role") == "user" and (text := text_of(message))]
-    earlier = [text for text in said if text != query.strip()]
+    earlier = [text for text in said if text != query.strip()[:_LONGEST]]
     return list(dict.fromkeys(reversed(earlier)))[:RECENT]
 
 

@@ -57,8 +57,8 @@ def fit_turn(
 
 
 def cost_of(tool: Tool) -> int:
-    """Count the tokens of a definition as a model is given it."""
-    return count_tokens(anthropic_tool(model_name(tool.key), tool))
+    """Count the tokens of a definition, wrapped as the wordier of the two APIs has it: a budget holds for both."""
+    return count_tokens([{"type": "function", "function": anthropic_tool(model_name(tool.key), tool)}])
 
 
 def _found(match: ToolMatch, score: float) -> DiscoveredTool:

@@ -21,7 +21,7 @@ class Turn:
     limit: int = 8
     similarity_threshold: float | None = None
     include_core_tools: bool = True
-    servers: tuple[str, ...] = ()
+    servers: tuple[str, ...] | None = None
     messages: Iterable[Any] = ()
     max_tokens: int | None = None
 

@@ -19,10 +19,10 @@ def as_source(
 ) -> ToolSource:
     """Make a server of the catalogue from definitions, from an author's provider, or from another source."""
     server = Server(key=server_slug(title), title=title, trusted=trusted)
-    if isinstance(tools, Iterable):
-        return RowsProvider(server=server, rows=list(tools))
     if isinstance(tools, ToolProvider):
         return ProvidedSource(server=server, provider=tools, timeout_s=timeout_s)
+    if isinstance(tools, Iterable):
+        return RowsProvider(server=server, rows=list(tools))
     return NamedSource(server=server, source=tools)
 
 
