@@ -174,6 +174,11 @@ _STORAGE = _group(
         "within 5 s.",
         gap=f"a database that can stop comes with PostgreSQL; readiness {GATEWAY}",
     ),
+    Promise(
+        "replica:turns",
+        "One replica at a time indexes a given server, the others serve what it published; when it dies, another takes "
+        "over.",
+    ),
     Promise("store:full", "Disk full: a typed error, the old generation still served."),
     Promise("store:upgrade", "Databases of earlier versions migrate; newer ones are refused clearly."),
     Promise("embed:model-change", "A new model rebuilds beside the old one and switches at once; vectors never mix."),
