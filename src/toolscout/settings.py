@@ -151,6 +151,9 @@ class Settings:
     max_body_bytes: int = 4_194_304
     """The largest HTTP request body that is read."""
 
+    drain_s: float = 3.0
+    """How long a gateway with a diagnostics port that gets SIGTERM goes on serving while `/readyz` already says no."""
+
     list_ttl_ms: int = 300_000
     """How long a client may keep the list of the gateway's own tools."""
 
