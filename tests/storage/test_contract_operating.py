@@ -7,10 +7,10 @@ import time
 
 import numpy as np
 
-from catalogues import many, publish
+from catalogues import keys, many, publish
 from embedders import HashEmbedder
 from promises import promise
-from toolscout.models import Caller, Scope
+from toolscout.models import Caller, Publication, Scope
 from toolscout.ports import Store
 
 pytestmark = promise("store:contract")
@@ -81,6 +81,19 @@ async def test_a_switch_outlives_the_tool_that_it_turned(store: Store) -> None:
     await store.set_enabled(Scope(), "studio__paint", False)
     await publish(store, [FORGE])
     assert await store.switches(Scope()) == {"studio__paint": False}
+
+
+async def test_a_publication_may_bring_switches_along_also_of_tools_that_are_not_there(store: Store) -> None:
+    await publish(store, [PAINT, FORGE], own={"ann": [PAINT]})
+    brought = {"studio__paint": False, "elsewhere__weld": False}
+    await store.publish(
+        Publication(scope=Scope(), servers=(), entries=(), kept=frozenset(), model_id="", switches=brought)
+    )
+    assert await store.switches(Scope()) == brought
+    assert await store.switches(ANNS) == {}
+    assert await keys(store) == ["studio__forge"]
+    await publish(store, [{**PAINT, "server": "elsewhere", "name": "weld"}])
+    assert await keys(store) == ["studio__forge"]
 
 
 async def test_stored_tools_are_all_tools_as_they_were_published(store: Store) -> None:

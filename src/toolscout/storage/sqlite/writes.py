@@ -20,6 +20,7 @@ _PUT_SERVER = """
     INSERT INTO servers VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
 """
+_PUT_SWITCH = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)"
 _NEXT = "UPDATE catalogue SET generation = generation + 1"
 _SHOW = "INSERT OR REPLACE INTO scopes SELECT ?, ?, generation FROM catalogue"
 _SHOW_ALL = "UPDATE scopes SET generation = (SELECT generation FROM catalogue)"
@@ -79,6 +80,8 @@ def publish(db: sqlite3.Connection, publication: Publication) -> int:
             gone = [(*owner, key) for (key,) in present if key not in keep]
             db.executemany("DELETE FROM tools WHERE tenant = ? AND owner = ? AND key = ?", gone)
         db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
+        turned = [(*owner, key, enabled) for key, enabled in publication.switches.items()]
+        db.executemany(_PUT_SWITCH, turned)
         db.execute(
             "DELETE FROM vectors WHERE added_at < ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
             (time.time() - _UNUSED_VECTORS_S,),
@@ -113,7 +116,7 @@ def switch(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -> Non
     with _transaction(db):
         if not db.execute(known, (*owner, key)).fetchone():
             raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
-        db.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)", (*owner, key, enabled))
+        db.execute(_PUT_SWITCH, (*owner, key, enabled))
         db.execute(_NEXT)
         db.execute(_SHOW, owner)
 
