@@ -174,6 +174,10 @@ _STORAGE = _group(
         "within 5 s.",
     ),
     Promise(
+        "store:move",
+        "A whole catalogue moves between stores: the same top 10, nothing is embedded; a broken file changes nothing.",
+    ),
+    Promise(
         "replica:turns",
         "One replica at a time indexes a given server, the others serve what it published; when it dies, another takes "
         "over.",
