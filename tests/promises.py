@@ -178,6 +178,11 @@ _STORAGE = _group(
         "A whole catalogue moves between stores: the same top 10, nothing is embedded; a broken file changes nothing.",
     ),
     Promise(
+        "replica:serving",
+        "Several gateways over one database: one killed with -9, one restarted, only requests in flight fail; a "
+        "publish is found on all within 1 s.",
+    ),
+    Promise(
         "replica:turns",
         "One replica at a time indexes a given server, the others serve what it published; when it dies, another takes "
         "over.",

@@ -169,4 +169,5 @@ def _log_to_stderr() -> None:
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("toolscout").setLevel(logging.INFO)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # it tells of every attempt; the gateway tells once
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it quotes what servers send, and that is not ours to log

@@ -35,7 +35,7 @@ class Readiness:
     def __init__(self, scout: Scout) -> None:
         """Look at the store of this scout; nothing is asked before somebody does."""
         self._scout = scout
-        self._ping: asyncio.Task[None] | None = None
+        self._ping: asyncio.Task[bool] | None = None
         self._loaded = False
         self.stopping = False
 
@@ -51,9 +51,16 @@ class Readiness:
     async def _store_answers(self) -> bool:
         """Ask once, however many probes wait: a driver that hangs is left to end by itself, never waited for."""
         if self._ping is None or self._ping.done():
-            self._ping = asyncio.create_task(self._scout.ping())
+            self._ping = asyncio.create_task(self._answers())
         done, _ = await asyncio.wait({self._ping}, timeout=PING_S)
-        return bool(done) and not self._ping.cancelled() and self._ping.exception() is None
+        return bool(done) and self._ping.result()
+
+    async def _answers(self) -> bool:
+        try:
+            await self._scout.ping()
+        except ToolscoutError:
+            return False
+        return True
 
     async def _has_catalogue(self) -> bool:
         if not self._loaded:

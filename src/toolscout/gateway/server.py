@@ -52,6 +52,7 @@ class Gateway:
         self.listings = Listings(scout, surface=surface, core=core)
         self.announcer = Announcer()
         self.answered = asyncio.Event()
+        self._trouble = ""
         self.server = _DualServer(
             "toolscout",
             version=version("toolscout"),
@@ -162,10 +163,21 @@ class Gateway:
 
     async def _digest(self) -> str | None:
         try:
-            return (await self.listings.of(self.scout.caller)).digest
+            stale = (await self.scout.overview()).stale
+            digest = (await self.listings.of(self.scout.caller)).digest
         except ToolscoutError as error:
-            _log.warning("the catalogue cannot be read: %s", error.message)
+            self._tell(f"the catalogue cannot be read: {error.message}")
             return None
+        self._tell("the store cannot be reached; answers are from what was loaded last" if stale else "")
+        return digest
+
+    def _tell(self, trouble: str) -> None:
+        """Log when the store goes and when it is back, not as often as it is looked at."""
+        if trouble and not self._trouble:
+            _log.warning("%s", trouble)
+        elif self._trouble and not trouble:
+            _log.warning("the store is back")
+        self._trouble = trouble
 
 
 class _DualServer(Server[Any]):
