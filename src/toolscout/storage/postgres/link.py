@@ -19,7 +19,7 @@ from toolscout.errors import SettingError, StoreError
 from toolscout.storage.postgres.schema import ROLE
 
 _Result = TypeVar("_Result")
-PATIENCE_S = 1.5
+PATIENCE_S = 1.2
 """How long a silent database is waited for."""
 
 _LOOK_S = 0.25
@@ -133,7 +133,7 @@ class Link:
         """Say what happened, in words for whoever runs the gateway."""
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, UNREACHABLE):
-            said = "no connection within 1.5 s" if isinstance(error, PoolTimeout) else text
+            said = "no connection in time" if isinstance(error, PoolTimeout) else text
             return StoreError(
                 f"{self.where} cannot be reached: {said}",
                 hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",

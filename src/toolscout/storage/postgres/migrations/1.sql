@@ -124,6 +124,7 @@ CREATE POLICY add ON vectors FOR INSERT WITH CHECK (true);
 ALTER TABLE leases ENABLE ROW LEVEL SECURITY;
 GRANT USAGE ON SCHEMA toolscout TO toolscout_app;
 GRANT SELECT, INSERT ON vectors, models TO toolscout_app;
+GRANT SELECT ON schema_version TO toolscout_app;
 GRANT SELECT, UPDATE ON catalogue TO toolscout_app;
 GRANT USAGE ON SEQUENCE numbers TO toolscout_app;
 
