@@ -83,6 +83,15 @@ async def test_a_switch_outlives_the_tool_that_it_turned(store: Store) -> None:
     assert await store.switches(Scope()) == {"studio__paint": False}
 
 
+async def test_a_user_who_is_removed_takes_their_switches_along(store: Store) -> None:
+    await publish(store, [PAINT], own={"ann": [PAINT]})
+    await store.set_enabled(ANNS, "studio__paint", False)
+    await store.set_enabled(Scope(), "studio__paint", False)
+    await store.remove_user("local", "ann")
+    assert await store.switches(ANNS) == {}
+    assert await store.switches(Scope()) == {"studio__paint": False}
+
+
 async def test_a_publication_may_bring_switches_along_also_of_tools_that_are_not_there(store: Store) -> None:
     await publish(store, [PAINT, FORGE], own={"ann": [PAINT]})
     brought = {"studio__paint": False, "elsewhere__weld": False}

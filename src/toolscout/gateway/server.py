@@ -132,7 +132,7 @@ class Gateway:
         if uri.startswith(RESULTS):
             text = self._results.read(uri, caller)
             if text is None:
-                raise _not_found(context, "no such result, or it has expired", uri)
+                raise _not_found(context, "this process keeps no such result, or no longer", uri)
             return {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]}
         try:
             return await self._resources.read(params, Peer(context), caller)

@@ -102,6 +102,7 @@ def take_out(db: sqlite3.Connection, scope: Scope, server: str | None = None) ->
         before = db.execute(count, owner).fetchone()[0]
         if server is None:
             db.execute("DELETE FROM servers WHERE tenant = ? AND owner = ?", owner)
+            db.execute("DELETE FROM switches WHERE tenant = ? AND owner = ?", owner)
         else:
             db.execute("DELETE FROM servers WHERE tenant = ? AND owner = ? AND key = ?", (*owner, server))
         db.execute(_NEXT)
