@@ -89,7 +89,7 @@ class Link:
         """Open a connection of its own, as the login of the address."""
         try:
             return await self.bounded(AsyncConnection.connect(self.conninfo, autocommit=True, prepare_threshold=None))
-        except psycopg.Error as error:
+        except (psycopg.Error, OSError, TimeoutError) as error:
             raise self.failure(error) from error
 
     async def run(
