@@ -16,7 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -44,7 +44,8 @@ _TEMPLATE = "toolscout_template"
 class PostgresServer:
     """One server: it can be stopped, killed, frozen and started again, always on the same port."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str] = _OPTIONS) -> None:
+        self._options = options
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
         self.port = _free_port()
         self.process: subprocess.Popen[bytes] | None = None
@@ -63,7 +64,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        options = [part for option in _OPTIONS for part in ("-c", option)]
+        options = [part for option in self._options for part in ("-c", option)]
         where = ("-D", "data", "-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder))
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
