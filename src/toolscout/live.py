@@ -56,6 +56,7 @@ class Live:
         """What the last publications did, oldest first."""
         self.changes = 0
         """How often any server came, went, or said that one of its lists changed."""
+        self._failing = False
         self._progress = asyncio.Condition()
         self._publisher: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -151,9 +152,12 @@ class Live:
                 await self._turns.note_reached(key for key in self.keys if self._is_ready(key))
                 await self._forget()
             except ToolscoutError as error:
-                _log.error("the catalogue cannot be changed now: %s", error.message)
+                if not self._failing:
+                    _log.error("the catalogue cannot be changed now: %s", error.message)
+                self._failing = True
                 await asyncio.sleep(self._settings.reindex_interval_s)
                 continue
+            self._failing = False
             async with self._progress:
                 for key, provider in done.items():
                     if self._listed.get(key) is provider:
