@@ -26,13 +26,13 @@ _ROUNDING = 6e-4
 """How much rounding a unit vector to half precision can change its product with another."""
 
 _TIES = 256
-_ALL = "SELECT r.id FROM {rows} WHERE {where}"
+_ALL = "SELECT r.id FROM search_rows r WHERE {where}"
 _EXACT = """
-    SELECT r.id, coalesce(r.embedding <#> %(q)s::halfvec, 0) AS far, r.embedding FROM {rows} WHERE {where}
+    SELECT r.id, coalesce(r.embedding <#> %(q)s::halfvec, 0) AS far, r.embedding FROM search_rows r WHERE {where}
     ORDER BY 2, r.key LIMIT %(limit)s
 """
 _EXACTER = """
-    SELECT r.id FROM {rows} WHERE {where}
+    SELECT r.id FROM search_rows r WHERE {where}
     ORDER BY coalesce(r.embedding::vector <#> %(q)s::vector, 0), r.key LIMIT %(limit)s
 """
 _GRAPH = """
@@ -40,8 +40,8 @@ _GRAPH = """
     ORDER BY r.embedding::halfvec({dimension}) <=> %(q)s::halfvec({dimension}) LIMIT %(limit)s
 """
 _WORDS = """
-    SELECT r.id, r.terms FROM holding(%(query)s::tsquery, %(owner)s) h (id) JOIN search_rows r ON r.id = h.id
-    WHERE {where} ORDER BY r.key LIMIT %(budget)s
+    SELECT id, terms FROM found_by_words(%(query)s::tsquery, %(owner)s, %(servers)s::text[], %(hidden_by)s)
+    ORDER BY key LIMIT %(budget)s
 """
 _WIDEN = "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %s, true)"
 
@@ -94,7 +94,7 @@ async def best_by_words(
     query = _word_query(tenant, intent.terms, counts, narrowed)
     if not query:
         return []
-    found = await _rows(db, _WORDS, narrowed, {"query": query, "budget": max(BUDGET, limit)})
+    found = await every(db, _WORDS, {**narrowed.values, "query": query, "budget": max(BUDGET, limit)})
     blobs = [row[1] for row in found]
     packed = np.frombuffer(b"".join(blobs), dtype=PACKED)
     rows = np.repeat(np.arange(len(blobs), dtype=np.int32), [len(blob) // PACKED.itemsize for blob in blobs])
@@ -115,7 +115,7 @@ def _word_query(tenant: str, terms: Sequence[str], counts: Mapping[str, int], na
     present = sorted((term for term in terms if counts.get(plain[term], 0) > 0), key=lambda term: counts[plain[term]])
     if not present:
         return ""
-    if narrowed.most <= BUDGET and (narrowed.query or narrowed.part.total <= BUDGET):
+    if narrowed.most <= BUDGET and (narrowed.labels or narrowed.part.total <= BUDGET):
         chosen = [plain[term] for term in present]
     else:
         chosen, left = [], BUDGET
@@ -129,12 +129,11 @@ def _word_query(tenant: str, terms: Sequence[str], counts: Mapping[str, int], na
         if not chosen:
             tiers = [term_lexeme(tenant, present[0], tier) for tier in range(len(TIERS) + 1)]
             chosen = [[lexeme for lexeme in tiers if counts.get(lexeme, 0) > 0][-1]]
-    return any_of(chosen) + (f" & {narrowed.query}" if narrowed.query else "")
+    return any_of(chosen) + (f" & {narrowed.labels}" if narrowed.labels else "")
 
 
 async def _rows(db: AsyncConnection, query: str, narrowed: Narrowed, values: dict[str, Any]) -> list[Any]:
-    by_words = "holding(%(narrow)s::tsquery, %(owner)s) h (id) JOIN search_rows r ON r.id = h.id"
-    rows = by_words if narrowed.query else "search_rows r"
-    asked = query.format(rows=rows, where=narrowed.where)
-    given = {**narrowed.values, "narrow": narrowed.query, **values}
+    by_words = "r.id = ANY (ARRAY(SELECT holding(%(narrow)s::tsquery, %(owner)s))) AND "
+    asked = query.format(where=(by_words if narrowed.selective else "") + narrowed.where)
+    given = {**narrowed.values, "narrow": narrowed.labels, **values}
     return await every(db, asked, given)

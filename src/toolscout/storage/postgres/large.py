@@ -56,6 +56,9 @@ _COUNTS = """
     SELECT lexeme, sum(tools) FROM term_counts
     WHERE tenant = %(tenant)s AND owner = %(owner)s AND lexeme = ANY (%(lexemes)s) AND server = ANY (%(servers)s)
     GROUP BY lexeme
+    UNION ALL
+    SELECT lexeme, tools FROM term_counts
+    WHERE tenant = %(tenant)s AND owner = %(owner)s AND lexeme = ANY (%(tiers)s) AND server = ''
 """
 _NAMES = """
     SELECT lexeme, sum(tools) FROM term_counts
@@ -67,8 +70,10 @@ _NAMED = """
     WHERE tenant = %s AND owner = ANY (%s) AND (key = ANY (%s) OR title = ANY (%s::bytea[]))
 """
 _POOL = """
-    SELECT r.owner, r.key, r.server, r.enabled, t.facets, r.terms, r.embedding
-    FROM search_rows r JOIN tools t USING (tenant, owner, key) WHERE r.id = ANY (%s) ORDER BY r.key
+    SELECT r.owner, r.key, r.server, r.enabled,
+        (SELECT t.facets FROM tools t WHERE t.tenant = r.tenant AND t.owner = r.owner AND t.key = r.key),
+        r.terms, r.embedding
+    FROM search_rows r WHERE r.id = ANY (%s) ORDER BY r.key
 """
 _LIST = """
     SELECT r.owner, r.key, r.server, r.enabled, t.facets FROM search_rows r JOIN tools t USING (tenant, owner, key)
@@ -244,9 +249,11 @@ class Large:
         return state, self._views[key]
 
     async def _counts(self, db: AsyncConnection, caller: Caller, part: Part, terms: Sequence[str]) -> dict[str, int]:
-        lexemes = [term_lexeme(caller.tenant, term, tier) for term in terms for tier in range(len(TIERS) + 1)]
-        found = await every(db, _COUNTS, {**_values(caller, part), "lexemes": lexemes})
-        return {lexeme: int(count) for lexeme, count in found}
+        """Count the tools of each lexeme: plain words of what is in reach, weightier tiers of the whole scope."""
+        plain = [term_lexeme(caller.tenant, term) for term in terms]
+        tiers = [f"{lexeme}{tier}" for lexeme in plain for tier in range(1, len(TIERS) + 1)]
+        values = {**_values(caller, part), "lexemes": plain, "tiers": tiers}
+        return {lexeme: int(count) for lexeme, count in await every(db, _COUNTS, values)}
 
     async def _narrowed(self, db: AsyncConnection, caller: Caller, view: LargeView, narrow: Filter) -> list[Narrowed]:
         """Write the filter as a condition for each part."""
@@ -261,7 +268,7 @@ class Large:
             tags = dict.fromkeys((tag.casefold() for tag in narrow.tags), 0)
             if tags:
                 lexemes = {label_lexeme(caller.tenant, "#", tag): tag for tag in tags}
-                found = await every(db, _COUNTS, {**_values(caller, part), "lexemes": list(lexemes)})
+                found = await every(db, _COUNTS, {**_values(caller, part), "lexemes": [], "tiers": list(lexemes)})
                 tags |= {lexemes[lexeme]: int(count) for lexeme, count in found}
             result.append(narrow_part(view, part, caller, narrow, frozenset(named[part.owner]), tags))
         return result

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _INLINE_ROWS = 20_000
 """Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
+_MANY = 1_000
+"""After a publication of so many tools the word index is put in order, and the planner told how large tables are."""
 
 
 class PostgresStore:
@@ -139,6 +141,8 @@ class PostgresStore:
         """Replace whole servers in one transaction and show the result."""
         tenant, most = publication.scope.tenant, self._settings.resident_tools
         generation = await self._link.run(lambda db: writes.publish(db, publication, most), tenant=tenant)
+        if len(publication.entries) >= _MANY:
+            await self._link.run(_settle)
         await self._catch_up()
         if tenant in self._in_database:
             await graph.build(self._link, publication.model_id, self._large.exact_rows)
@@ -292,3 +296,7 @@ class PostgresStore:
         removed = await self._link.run(lambda db: writes.take_out(db, scope, server, most), tenant=scope.tenant)
         await self._catch_up()
         return removed
+
+
+async def _settle(db: AsyncConnection) -> None:
+    await db.execute("SELECT settle()")

@@ -29,7 +29,7 @@ _SHADOWED = """
     FROM search_rows o JOIN search_rows r ON r.tenant = o.tenant AND r.owner = '' AND r.key = o.key AND r.enabled
     WHERE o.tenant = %s AND o.owner = %s AND o.enabled
 """
-NOT_SHADOWED = """ AND NOT EXISTS (SELECT 1 FROM search_rows o
+_NOT_SHADOWED = """ AND NOT EXISTS (SELECT 1 FROM search_rows o
     WHERE o.tenant = r.tenant AND o.owner = %(user)s AND o.key = r.key AND o.enabled)"""
 _MOST_SERVERS = 64
 
@@ -134,14 +134,15 @@ async def read_view(db: AsyncConnection, caller: Caller, state: State) -> LargeV
 class Narrowed:
     """One scope's part of a search: the condition on rows `r`, its values, and at most how many rows it leaves.
 
-    `query` asks the word index for the same where that is the quicker way in; "" where it is not.
+    `labels` asks the word index for the same, and `selective` says that this is the quicker way in.
     """
 
     part: Part
     where: str
     values: dict[str, Any]
     most: int
-    query: str
+    labels: str
+    selective: bool
 
 
 def narrow_part(
@@ -150,6 +151,7 @@ def narrow_part(
     """Write a filter as a condition; `named` are the servers that it names, `tags` its tags with their counts."""
     where = "r.tenant = %(tenant)s AND r.owner = %(owner)s AND r.enabled"
     values: dict[str, Any] = {"tenant": caller.tenant, "owner": part.owner, "user": caller.user}
+    values |= {"servers": None, "hidden_by": None}
     servers = part.servers
     if narrow.servers:
         servers = named if servers is None else servers & named
@@ -169,12 +171,19 @@ def narrow_part(
         each = [any_of([label_lexeme(caller.tenant, "#", tag)]) for tag in tags]
         queries.append("(" + (" & " if narrow.match == "all" else " | ").join(each) + ")")
     if len(view.parts) > 1 and not part.owner:
-        where += NOT_SHADOWED
+        where += _NOT_SHADOWED
+        values["hidden_by"] = caller.user
     most = _most(part, servers, narrow.category)
     if tags:
         most = min(most, (min if narrow.match == "all" else sum)(tags.values()))
-    selective = queries and most * 4 < part.total
-    return Narrowed(part=part, where=where, values=values, most=most, query=" & ".join(queries) if selective else "")
+    return Narrowed(
+        part=part,
+        where=where,
+        values=values,
+        most=most,
+        labels=" & ".join(queries),
+        selective=bool(queries) and most * 4 < part.total,
+    )
 
 
 def _most(part: Part, servers: frozenset[str] | None, category: str | None) -> int:
