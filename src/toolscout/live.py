@@ -56,6 +56,7 @@ class Live:
         """What the last publications did, oldest first."""
         self.changes = 0
         """How often any server came, went, or said that one of its lists changed."""
+        self._late: set[str] = set()
         self._failing = False
         self._progress = asyncio.Condition()
         self._publisher: asyncio.Task[None] | None = None
@@ -172,10 +173,21 @@ class Live:
         """Index the servers whose turn it is; return them, and those to ask again as that took too long."""
         async with self._turns.take(waiting) as turn:
             mine = {key: source for key, source in waiting.items() if key in turn.until}
-            if mine:
-                self.reports.append(await self._index(list(mine.values())))
+            fresh = [await self._asked_again(key) if key in self._late else mine[key] for key in mine]
+            self._late = (self._late | waiting.keys()) - mine.keys()
+            if sources := [source for source in fresh if source is not None]:
+                self.reports.append(await self._index(sources))
                 del self.reports[:-_REMEMBERED_REPORTS]
             return mine, turn.lost
+
+    async def _asked_again(self, key: str) -> ToolSource | None:
+        """List a server whose turn came late: what it said before may be older than what another has published."""
+        server = self._downstream.servers.get(key)
+        try:
+            return RowsProvider(server=server.server, rows=await server.list_tools()) if server else None
+        except ToolscoutError as error:
+            _log.warning("the tools of %s cannot be listed: %s", key, error.message)
+            return None
 
     async def _forget(self) -> None:
         now = time.monotonic()

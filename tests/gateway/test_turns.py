@@ -125,6 +125,21 @@ async def test_one_server_that_another_replica_indexes_delays_no_other_server(tm
     await store.close()
 
 
+async def test_a_replica_whose_turn_comes_late_asks_its_server_again(tmp_path, settings):
+    server = fake(tmp_path, "fake", "--names", "change", "--tools", "1")
+    store = open_store(settings, lambda _caller, _facets: True)
+    await store.open()
+    assert await store.lease("index:local/:fake", "another", 60)
+    quiet = replace(settings, reindex_interval_s=60)  # so that only a late turn can be why it asks again
+    async with replica(quiet, HashEmbedder(), server.config) as scout:
+        await until(lambda: live_of(scout)._late == {"fake"})
+        await live_of(scout).server("fake").call_tool("change", {}, caller=scout.caller)
+        await store.release("index:local/:fake", "another")
+        await settled(scout)
+        assert await names(scout) == ["change", "tool0", "tool1"]
+    await store.close()
+
+
 async def test_a_change_that_reaches_every_replica_is_indexed_once(tmp_path, settings):
     server = fake(tmp_path, "fake", "--tools", "1").config
     embedders = [HashEmbedder() for _ in range(3)]
