@@ -16,10 +16,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.postgres_server import Databases, PostgresServer
+
 from benchmarks.data import machine, markdown, save
 from benchmarks.scale import corpus as corpora
 from benchmarks.scale import load, measure
-from tests.postgres_server import Databases, PostgresServer
 from toolscout import Scout, Settings
 from toolscout.storage.postgres import graph
 
@@ -128,13 +129,13 @@ def report(results: list[dict[str, Any]]) -> None:
 
 
 _LEGEND = (
-    "Searches are whole searches of `Scout.search_tools` by one client, the query's vector known; with many tenants, 50 "
-    "of them ask in turn. *first* is the first search of a tenant, its loading included. *publish* is one changed server "
-    "of up to 30 tools, its vectors included, until this process shows it. *index* is everything published from nothing, "
-    "without embedding; *graph* is the HNSW index built after that. *recall@10* compares the graph's 10 nearest with "
-    "the exact 10, *top 10 in 50* asks how many of the exact 10 are among the 50 that the scorer sees, *same top 10* "
-    "compares whole answers. A tenant of up to 50,000 tools is searched in memory, exactly; *in the database* is what a "
-    "larger one gets, forced at 15k."
+    "Searches are whole searches of `Scout.search_tools` by one client, the query's vector known; with many "
+    "tenants, 50 of them ask in turn. *first* is the first search of a tenant, its loading included. *publish* is "
+    "one changed server of up to 30 tools, its vectors included, until this process shows it. *index* is "
+    "everything published from nothing, without embedding; *graph* is the HNSW index built after that. "
+    "*recall@10* compares the graph's 10 nearest with the exact 10, *top 10 in 50* asks how many of the exact 10 "
+    "are among the 50 that the scorer sees, *same top 10* compares whole answers. A tenant of up to 50,000 tools "
+    "is searched in memory, exactly; *in the database* is what a larger one gets, forced at 15k."
 )
 
 

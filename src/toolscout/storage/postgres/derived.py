@@ -6,6 +6,7 @@ filters and a copy of its vector, and counts of what can be seen, so that no sea
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -87,9 +88,13 @@ async def _put(db: AsyncConnection, scope: Scope, keys: Sequence[str]) -> None:
     for start in range(0, len(keys), _CHUNK):
         part = list(keys[start : start + _CHUNK])
         found = await every(db, _READ, (*whose(scope), part))
-        columns = list(zip(*(_row(scope.tenant, *row) for row in found), strict=True))
-        if columns:
-            await db.execute(_PUT, (*map(list, columns), *whose(scope)))
+        if found:
+            columns = await asyncio.to_thread(_columns, scope.tenant, found)
+            await db.execute(_PUT, (*columns, *whose(scope)))
+
+
+def _columns(tenant: str, found: Sequence[Any]) -> list[list[Any]]:
+    return [list(column) for column in zip(*(_row(tenant, *row) for row in found), strict=True)]
 
 
 def _row(tenant: str, key: str, server: str, terms: bytes, facets: bytes, switch: bool | None) -> tuple[Any, ...]:

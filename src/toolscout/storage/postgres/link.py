@@ -111,16 +111,18 @@ class Link:
         return result
 
     async def bounded(self, work: Coroutine[Any, Any, _Result], held: list[AsyncConnection] | None = None) -> _Result:
-        """Wait for work while the database lives; give up on both when it is silent for too long."""
-        loop = asyncio.get_running_loop()
+        """Wait for work while the database lives; give up on both when it is silent for too long.
+
+        A look that comes late says that this process was busy, not that the database was silent all the while.
+        """
+        clock = asyncio.get_running_loop().time
         task = asyncio.create_task(work)
-        started = loop.time()
+        silent, looked = 0.0, clock()
         try:
-            while not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
-                silent = loop.time() - max(started, self._seen)
-                if silent >= PATIENCE_S:
-                    await asyncio.wait({task}, timeout=_LOOK_S)  # this process may have been the slow one
-                    break
+            while silent < PATIENCE_S and not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
+                heard, now = self._seen > looked, clock()
+                silent = 0.0 if heard else silent + min(now - looked, 2 * _LOOK_S)
+                looked = now
         except asyncio.CancelledError:
             self._abandon(task, held)
             raise

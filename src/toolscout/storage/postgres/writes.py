@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from psycopg import AsyncConnection
 
 from toolscout.errors import DimensionError, ToolNotFoundError
-from toolscout.models import Publication, Scope
+from toolscout.models import Entry, Publication, Scope
 from toolscout.storage import rows
 from toolscout.storage.postgres import derived
 from toolscout.storage.postgres.ask import every, one
@@ -98,8 +99,9 @@ async def publish(db: AsyncConnection, publication: Publication, resident_tools:
     if large:
         await derived.tally(db, scope, touched, -1)
     await db.execute("DELETE FROM tools WHERE tenant = %s AND owner = %s AND key = ANY (%s)", (*whose(scope), gone))
-    for part in _parts(publication):
-        await db.execute(_PUT_TOOLS, (*whose(scope), *part))
+    for start in range(0, len(publication.entries), _CHUNK):
+        columns = await asyncio.to_thread(_columns, publication.entries[start : start + _CHUNK])
+        await db.execute(_PUT_TOOLS, (*whose(scope), *columns))
     await db.execute(_PUT_SWITCHES, (*whose(scope), [*publication.switches], [*publication.switches.values()]))
     changed = await db.execute(
         "UPDATE catalogue SET model_id = %s WHERE model_id <> %s", (publication.model_id, publication.model_id)
@@ -164,18 +166,15 @@ async def _show(db: AsyncConnection, scope: Scope) -> int:
     return int(generation)
 
 
-def _parts(publication: Publication) -> Iterator[tuple[list[Any], ...]]:
-    """Write the entries as columns, some at a time."""
+def _columns(entries: Sequence[Entry]) -> tuple[list[Any], ...]:
     from toolscout.storage.index.words import pack
 
-    for start in range(0, len(publication.entries), _CHUNK):
-        part = publication.entries[start : start + _CHUNK]
-        yield (
-            [entry.tool.key for entry in part],
-            [entry.tool.server for entry in part],
-            [entry.stamp for entry in part],
-            [bytes.fromhex(entry.text_hash) for entry in part],
-            [pack(entry.terms) for entry in part],
-            [rows.write_facets(entry).encode("utf-8", "surrogatepass") for entry in part],
-            [rows.write_definition(entry.tool) for entry in part],
-        )
+    return (
+        [entry.tool.key for entry in entries],
+        [entry.tool.server for entry in entries],
+        [entry.stamp for entry in entries],
+        [bytes.fromhex(entry.text_hash) for entry in entries],
+        [pack(entry.terms) for entry in entries],
+        [rows.write_facets(entry).encode("utf-8", "surrogatepass") for entry in entries],
+        [rows.write_definition(entry.tool) for entry in entries],
+    )
