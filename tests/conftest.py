@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from postgres_server import database, fragile, fragile_server, postgres  # noqa: F401 - fixtures
 from servers import (  # noqa: F401 - fixtures
     everything_http,
     everything_server,

@@ -1,11 +1,12 @@
 """Editions of one catalogue, each told apart from all others, and the process that publishes them for a test.
 
-    python tests/editions.py once PATH NUMBER MODEL    publish one edition and end
-    python tests/editions.py loop                      for each line `FIRST KILL_AT PATH` of stdin, fork a writer
+    python tests/editions.py once STORE NUMBER MODEL   publish one edition and end
+    python tests/editions.py open STORE COUNT          fork so many processes that open the store at once
+    python tests/editions.py loop                      for each line `FIRST KILL_AT STORE` of stdin, fork a writer
 
-A writer publishes edition after edition from FIRST, saying each number once it is published. It is killed by the
-test, or kills itself with SIGKILL at the KILL_AT-th statement that it sends to SQLite. Forking saves the start of
-Python for each of many kills; the forking process does nothing else.
+STORE is the path of a SQLite file, or an address. A writer publishes edition after edition from FIRST, saying each
+number once it is published. It is killed by the test, or kills itself with SIGKILL at the KILL_AT-th statement that it
+sends to the database. Forking saves the start of Python for each of many kills; the forking process does nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import itertools
 import os
 import signal
 import sys
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
 
 from embedders import HashEmbedder
 from toolscout.scout import Scout
@@ -32,7 +37,8 @@ def edition(number: int) -> list[dict[str, str]]:
 
 def open_editions(path: str, model_id: str = "hash-1") -> Scout:
     """Open the scout that both sides of a test use."""
-    return Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder(model_id), settings=Settings())
+    store = path if "://" in path else f"sqlite:///{path}"
+    return Scout.open(store=store, embedder=HashEmbedder(model_id), settings=Settings())
 
 
 def _say(text: str) -> None:
@@ -49,14 +55,43 @@ async def _publish_on_and_on(path: str, first: int, kill_at: int) -> None:
         if kill_at:
             statements = itertools.count(1)
 
-            def count(_: str) -> None:
+            def count(_: str = "") -> None:
                 if next(statements) == kill_at:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            scout._store._connection.set_trace_callback(count)
+            if "://" in path:
+                _before_each_statement(count)
+            else:
+                scout._store._connection.set_trace_callback(count)
         for number in itertools.count(first):
             await scout.index_tools(edition(number))
             _say(f"published {number}")
+
+
+def _before_each_statement(count: Callable[[], None]) -> None:
+    execute = psycopg.AsyncConnection.execute
+
+    async def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+        count()
+        return await execute(self, *arguments, **options)
+
+    psycopg.AsyncConnection.execute = counted  # type: ignore[method-assign]
+
+
+async def _open(path: str) -> None:
+    async with open_editions(path):
+        pass
+
+
+def _open_at_once(path: str, count: int) -> None:
+    children = []
+    for _ in range(count):
+        child = os.fork()
+        if child == 0:
+            asyncio.run(_open(path))
+            os._exit(0)
+        children.append(child)
+    _say(f"ended {sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 for child in children)}")
 
 
 def _loop() -> None:
@@ -73,5 +108,7 @@ def _loop() -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "once":
         asyncio.run(_once(sys.argv[2], int(sys.argv[3]), sys.argv[4]))
+    elif sys.argv[1] == "open":
+        _open_at_once(sys.argv[2], int(sys.argv[3]))
     else:
         _loop()

@@ -1,6 +1,6 @@
 """An MCP server of the handshake era that misbehaves on request; plain JSON-RPC over standard input and output, no SDK.
 
-    python fake_server.py LOG [--start never|slow|exit] [--tools N] [--endless] [--family]
+    python fake_server.py LOG [--start never|slow|exit] [--tools N] [--names A,B] [--endless] [--family]
 
 Every message that arrives is appended to LOG before anything else happens. The name of the called tool says what goes
 wrong; a call that is not answered does not stop the reading, so that what comes afterwards is seen.
@@ -152,7 +152,9 @@ def listing(params):
     if "--endless" in OPTIONS:
         tool = {"name": f"tool{page}", "inputSchema": {"type": "object"}}
         return {"tools": [tool], "nextCursor": str(page + 1)}
-    tools = [{"name": f"tool{n}", "inputSchema": {"type": "object", "default": None}} for n in range(STATE["tools"])]
+    names = OPTIONS[OPTIONS.index("--names") + 1].split(",") if "--names" in OPTIONS else []
+    names += [f"tool{n}" for n in range(STATE["tools"])]
+    tools = [{"name": name, "inputSchema": {"type": "object", "default": None}} for name in names]
     part = tools[page * 100 : page * 100 + 100]
     more = {"nextCursor": str(page + 1)} if len(tools) > page * 100 + 100 else {}
     return {"tools": part, **more}

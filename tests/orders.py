@@ -14,6 +14,7 @@ from typing import Any
 from toolscout import sample
 from toolscout.ports import Embedder
 from toolscout.scout import Scout
+from toolscout.settings import Settings
 
 RANKERS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 QUERIES = (
@@ -26,13 +27,15 @@ QUERIES = (
 )
 
 
-async def answers(url: str, seed: int, embedder: Embedder | None = None) -> dict[str, Any]:
+async def answers(
+    url: str, seed: int, embedder: Embedder | None = None, settings: Settings | None = None
+) -> dict[str, Any]:
     """Index in a shuffled order, in two parts, and ask everything; scores are kept to the last bit."""
     rows = [json.loads(line) for line in sample.path().read_text("utf-8").splitlines()]
     random.Random(seed).shuffle(rows)
     servers = sorted({row.get("server", "") for row in rows})
     first = set(servers[: len(servers) // 2] if seed % 2 else servers[len(servers) // 2 :])
-    async with Scout.open(store=url, embedder=embedder) as scout:
+    async with Scout.open(store=url, embedder=embedder, settings=settings) as scout:
         await scout.index_tools([row for row in rows if row.get("server", "") in first])
         await scout.index_tools([row for row in rows if row.get("server", "") not in first])
         told: dict[str, Any] = {}

@@ -63,3 +63,21 @@ async def test_no_secret_is_logged_stored_answered_or_handed_on(left_behind):
     assert received
     for name in ("token", "cookie"):
         assert CANARIES[name] not in received, name
+
+
+@promise("secret:nowhere")
+@pytest.mark.parametrize("verb", [["doctor"], ["list"], ["export", "-"], ["serve", "--http", "0"]])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:canary-6@127.0.0.1:1/tools",
+        "postgresql://127.0.0.1:1/tools?user=ada&password=canary-6",
+        "postgresql://ada:canary-6@[broken/tools",
+        "mysql://ada:canary-6@127.0.0.1/tools",
+    ],
+)
+def test_the_password_of_a_store_is_in_no_error(toolscout, url, verb):
+    ran = toolscout(*verb, "--store", url)
+    assert ran.code in (1, 2, 3)
+    assert ran.out + ran.err
+    assert "canary-6" not in ran.out + ran.err

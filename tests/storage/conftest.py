@@ -1,8 +1,9 @@
-"""The stores of the contract suite. Another engine joins by a line in `ENGINES` and its address in `_url`."""
+"""The stores of the contract suite. Another engine joins by a line in `ENGINES` and its address in `new_url`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,8 @@ from toolscout.ports import Predicate, Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
-ENGINES = ("memory", "sqlite")
-
-
-def _url(engine: str, folder: Path, number: int) -> str:
-    return "memory:" if engine == "memory" else f"sqlite:///{folder / f'catalogue-{number}.db'}"
+ENGINES = ("memory", "sqlite", "postgres", "postgres-large")
+"""`postgres` answers from memory as SQLite does; `postgres-large` searches everything in the database."""
 
 
 @pytest.fixture(params=ENGINES)
@@ -28,12 +26,24 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def new_store(engine: str, tmp_path: Path) -> AsyncIterator[OpenStore]:
+def new_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Give what makes the addresses of empty stores."""
+    if engine.startswith("postgres"):
+        fresh: Callable[[], str] = request.getfixturevalue("database")
+        return fresh
+    numbers = itertools.count()
+    return lambda: "memory:" if engine == "memory" else f"sqlite:///{tmp_path / f'catalogue-{next(numbers)}.db'}"
+
+
+@pytest.fixture
+async def new_store(engine: str, new_url: Callable[[], str]) -> AsyncIterator[OpenStore]:
     """Give what opens empty stores of the engine, with any settings and predicate; they are closed at the end."""
     opened: list[Store] = []
 
     async def made(predicate: Predicate = may_see, **settings: Any) -> Store:
-        store = open_store(Settings(store=_url(engine, tmp_path, len(opened)), **settings), predicate)
+        if engine == "postgres-large":
+            settings = {"resident_tools": 0, **settings}
+        store = open_store(Settings(store=new_url(), **settings), predicate)
         opened.append(store)
         await store.open()
         return store

@@ -97,7 +97,7 @@ def test_without_faiss_every_search_is_exact(matrix: Any, monkeypatch: pytest.Mo
     assert min(_overlaps(vectors, matrix, np.ones(ROWS, dtype=np.bool_))) == 1.0
 
 
-async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_store: OpenStore) -> None:
+async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_store: OpenStore, engine: str) -> None:
     exact, approximate = await new_store(), await new_store(exact_rows=200)
     random = np.random.default_rng(3)
     rows = [
@@ -111,9 +111,10 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_
     ]
     for store in (exact, approximate):
         await publish(store, rows, embedder=HashEmbedder())
-    await asyncio.to_thread(_vectors(approximate).wait)
-    assert _vectors(exact).exact
-    assert not _vectors(approximate).exact
+    if engine != "postgres-large":  # whose graph is in the database, built when publishing returns
+        await asyncio.to_thread(_vectors(approximate).wait)
+        assert _vectors(exact).exact
+        assert not _vectors(approximate).exact
     for narrow in ({}, {"tags": ("odd",)}):
         overlaps = []
         for number in range(10):

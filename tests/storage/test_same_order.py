@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import orders
 from promises import promise
+from toolscout.settings import Settings
 
 pytestmark = promise("rank:deterministic", "store:contract")
 
@@ -35,6 +37,14 @@ async def test_insertion_order_and_store_do_not_matter(
 ) -> None:
     url = "memory:" if store == "memory" else f"sqlite:///{tmp_path / 'catalogue.db'}"
     assert await orders.answers(url, seed, embedder) == expected
+
+
+@pytest.mark.parametrize("resident_tools", [50_000, 0], ids=["postgres", "postgres-large"])
+async def test_postgresql_answers_the_same_from_memory_and_in_the_database(
+    expected: dict[str, Any], embedder: Any, database: Callable[[], str], resident_tools: int
+) -> None:
+    settings = Settings(resident_tools=resident_tools)
+    assert await orders.answers(database(), 6, embedder, settings) == expected
 
 
 @pytest.mark.parametrize(("seed", "hash_seed"), [(4, "1"), (5, "4242")])

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import select
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,73 +12,13 @@ import pytest
 
 from editions import edition, open_editions
 from promises import promise
+from writers import Writers
 
 KILLS = int(os.environ.get("TOOLSCOUT_TEST_KILLS", "30"))
 """How often the writer is killed; `TOOLSCOUT_TEST_KILLS=100` does it as often as is promised."""
 
-PATIENCE_S = 60.0
 STATEMENTS = 220
 """About what two publications send to SQLite: a writer that counts kills itself anywhere within them."""
-
-
-class Writers:
-    """The process that forks writers, and what it says."""
-
-    def __init__(self) -> None:
-        script = Path(__file__).parents[1] / "editions.py"
-        self._process = subprocess.Popen(
-            [sys.executable, str(script), "loop"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        )
-        self._left = b""
-
-    def start(self, path: Path, first: int, kill_at: int = 0) -> int:
-        """Fork a writer and return its process id."""
-        assert self._process.stdin
-        self._process.stdin.write(f"{first} {kill_at} {path}\n".encode())
-        self._process.stdin.flush()
-        return next(number for word, number in self.said() if word == "writer")
-
-    def said(self, patience_s: float = PATIENCE_S) -> Iterator[tuple[str, int]]:
-        """Give what is said, line by line, until patience is at its end."""
-        assert self._process.stdout
-        until = time.monotonic() + patience_s
-        while True:
-            while b"\n" in self._left:
-                line, _, self._left = self._left.partition(b"\n")
-                word, number = line.split()
-                yield word.decode(), int(number)
-            if not select.select([self._process.stdout], [], [], max(until - time.monotonic(), 0))[0]:
-                return
-            more = os.read(self._process.stdout.fileno(), 65_536)
-            assert more, "the forking process has ended"
-            self._left += more
-
-    def kill(self, writer: int, after_s: float) -> list[int]:
-        """Kill the writer after a while; return the editions that it said it had published."""
-        early = [number for _, number in self.said(after_s)]
-        os.kill(writer, signal.SIGKILL)
-        return [*early, *self.last_words()]
-
-    def last_words(self) -> list[int]:
-        """Wait until the writer is dead, killed; return the editions that it said it had published."""
-        published = []
-        for word, number in self.said():
-            if word == "ended":
-                assert number == -signal.SIGKILL
-                return published
-            published.append(number)
-        raise TimeoutError("the writer lives on")
-
-    def close(self) -> None:
-        """End the forking process."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.close()
-        self._process.wait(PATIENCE_S)
-        self._process.stdout.close()
 
 
 @pytest.fixture

@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 
 import toolscout
-from toolscout.cli import bench, browse, call, doctor, evaluate, import_, index, search, serve, switch
+from toolscout.cli import (
+    bench,
+    browse,
+    call,
+    doctor,
+    evaluate,
+    export,
+    import_,
+    import_catalogue,
+    index,
+    search,
+    serve,
+    switch,
+)
 from toolscout.errors import ToolscoutError, to_wire
 
 EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
@@ -37,6 +50,8 @@ app.command("related", rich_help_panel="Browse")(browse.related)
 app.command("describe", rich_help_panel="Browse")(browse.describe)
 app.command("enable", rich_help_panel="Catalogue")(switch.enable)
 app.command("disable", rich_help_panel="Catalogue")(switch.disable)
+app.command("export", rich_help_panel="Catalogue")(export.export)
+app.command("import-catalogue", rich_help_panel="Catalogue")(import_catalogue.import_catalogue)
 app.command("eval", rich_help_panel="Measure")(evaluate.evaluate)
 app.command("bench", rich_help_panel="Measure")(bench.bench)
 app.command("doctor", rich_help_panel="Catalogue")(doctor.doctor)

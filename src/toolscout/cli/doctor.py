@@ -12,7 +12,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
-from toolscout.settings import Settings, data_folder
+from toolscout.settings import Settings, data_folder, shown_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ async def _catalogue(settings: Settings) -> list[Finding]:
     from toolscout.policy.rules import may_see
     from toolscout.storage import open_store
 
-    where = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
+    where = shown_address(settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}")
     try:
         store = open_store(settings, may_see)
         await store.open()
@@ -137,7 +137,8 @@ async def _catalogue(settings: Settings) -> list[Finding]:
         findings.append(
             Finding(what="vectors", ok=False, detail=f"{behind:,} tools have none of {overview.model_id}", fix=fix)
         )
-    if overview.total > settings.exact_rows and find_spec("faiss") is None:
+    in_memory = not where.startswith("postgres") or overview.total <= settings.resident_tools
+    if in_memory and overview.total > settings.exact_rows and find_spec("faiss") is None:
         detail = f"{overview.total:,} tools are searched exactly, which is slow past {settings.exact_rows:,}"
         findings.append(Finding(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
     return findings

@@ -18,7 +18,8 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="Where the catalogue lives: `memory:` or `sqlite:///PATH`. Default: a file in your data folder.",
+        help="Where the catalogue lives: `memory:`, `sqlite:///PATH` or `postgresql://...`. "
+        "Default: a file in your data folder.",
     ),
 ]
 ConfigFiles = Annotated[

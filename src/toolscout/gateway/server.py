@@ -43,7 +43,7 @@ class Gateway:
     ) -> None:
         """Put the gateway together; nothing is connected or listed yet."""
         settings = settings or Settings()
-        self._scout = scout
+        self.scout = scout
         self._settings = settings
         self._results = Results(ttl_s=settings.results_ttl_s, max_bytes=settings.results_bytes)
         self._resources = Resources(scout)
@@ -52,6 +52,7 @@ class Gateway:
         self.listings = Listings(scout, surface=surface, core=core)
         self.announcer = Announcer()
         self.answered = asyncio.Event()
+        self._trouble = ""
         self.server = _DualServer(
             "toolscout",
             version=version("toolscout"),
@@ -103,7 +104,7 @@ class Gateway:
 
     def _identify(self, _context: Context) -> Caller:
         """Say who asks: without authentication, the local user."""
-        return self._scout.caller
+        return self.scout.caller
 
     async def _list_tools(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
         listing = await self.listings.of(self._identify(context))
@@ -131,7 +132,7 @@ class Gateway:
         if uri.startswith(RESULTS):
             text = self._results.read(uri, caller)
             if text is None:
-                raise _not_found(context, "no such result, or it has expired", uri)
+                raise _not_found(context, "this process keeps no such result, or no longer", uri)
             return {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]}
         try:
             return await self._resources.read(params, Peer(context), caller)
@@ -158,14 +159,25 @@ class Gateway:
                 await self.announcer.offers_changed()
 
     def _changes(self) -> int:
-        return self._scout.live.changes if self._scout.live else 0
+        return self.scout.live.changes if self.scout.live else 0
 
     async def _digest(self) -> str | None:
         try:
-            return (await self.listings.of(self._scout.caller)).digest
+            stale = (await self.scout.overview()).stale
+            digest = (await self.listings.of(self.scout.caller)).digest
         except ToolscoutError as error:
-            _log.warning("the catalogue cannot be read: %s", error.message)
+            self._tell(f"the catalogue cannot be read: {error.message}")
             return None
+        self._tell("the store cannot be reached; answers are from what was loaded last" if stale else "")
+        return digest
+
+    def _tell(self, trouble: str) -> None:
+        """Log when the store goes and when it is back, not as often as it is looked at."""
+        if trouble and not self._trouble:
+            _log.warning("%s", trouble)
+        elif self._trouble and not trouble:
+            _log.warning("the store is back")
+        self._trouble = trouble
 
 
 class _DualServer(Server[Any]):

@@ -6,16 +6,31 @@ from pathlib import Path
 
 from toolscout.errors import SettingError
 from toolscout.ports import Predicate, Store
-from toolscout.settings import Settings, data_folder
+from toolscout.settings import Settings, data_folder, shown_address
 
 
 def open_store(settings: Settings, predicate: Predicate) -> Store:
     """Build the store that the settings name; it is opened by its own `open()`."""
+    url = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
+    if url.startswith(("postgresql://", "postgres://")):
+        return _postgres(url, predicate, settings)
+
     from toolscout.storage.sqlite import SqliteStore
 
-    url = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
     if url == "memory:":
         return SqliteStore(None, predicate, settings)
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return SqliteStore(Path(url.removeprefix("sqlite:///")).expanduser(), predicate, settings)
-    raise SettingError(f"{url!r} names no store", hint="use memory: or sqlite:///PATH")
+    raise SettingError(f"{shown_address(url)!r} names no store", hint="use memory:, sqlite:///PATH or postgresql://...")
+
+
+def _postgres(url: str, predicate: Predicate, settings: Settings) -> Store:
+    try:
+        from toolscout.storage.postgres.store import PostgresStore
+    except ImportError as error:
+        if (error.name or "").split(".")[0] not in ("psycopg", "psycopg_pool"):
+            raise
+        raise SettingError(
+            "a postgresql:// store needs its driver", hint="pip install 'toolscout[postgres]'"
+        ) from error
+    return PostgresStore(url, predicate, settings)

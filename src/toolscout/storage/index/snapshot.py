@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -115,30 +115,7 @@ class Snapshot:
             )
             for term in names
         }
-        weight = {term: float(np.log1p((seen.count - held + 0.5) / (held + 0.5))) for term, held in frequency.items()}
-        parts = [
-            _best(segment, held, allowed, intents, weight, limit)
-            for segment, held, allowed in zip(self.segments, found, wanted.allowed, strict=True)
-        ]
-        columns = [
-            _evidence(segment, held, rows, intents, names)
-            for segment, held, rows in zip(self.segments, found, parts, strict=True)
-        ]
-        facets = [segment.facets[row] for segment, rows in zip(self.segments, parts, strict=True) for row in rows]
-        order = sorted(range(len(facets)), key=lambda place: facets[place].key)
-        cosine, impact, fields = (
-            np.concatenate([column[kind] for column in columns], axis=1)[:, order] for kind in range(3)
-        )
-        return Candidates(
-            facets=tuple(facets[place] for place in order),
-            cosine=cosine,
-            terms=names,
-            impact=impact,
-            fields=fields,
-            frequency=np.array([frequency[term] for term in names], dtype=np.int64),
-            visible=seen.count,
-            with_vectors=all(intent.vector is not None for intent in intents),
-        )
+        return gather(self.segments, wanted.allowed, intents, limit, frequency, seen.count, found)
 
     def vocabulary(self, caller: Caller) -> Sequence[str]:
         """Return the words of the names that the caller may see, sorted."""
@@ -195,6 +172,44 @@ class Snapshot:
             f"the catalogue holds vectors of {max(lengths)} numbers, the query has {len(intent.vector)}",
             hint="two models share one name; give the new one another id and run `toolscout index` again",
         )
+
+
+def gather(
+    segments: Sequence[Segment],
+    wanted: Sequence[BoolArray],
+    intents: Sequence[Intent],
+    limit: int,
+    frequency: Mapping[str, int],
+    visible: int,
+    found: Sequence[dict[str, Postings | None]] | None = None,
+) -> Candidates:
+    """Choose the best of the wanted rows of each segment, for terms that so many of the visible tools hold."""
+    names = tuple(dict.fromkeys(term for intent in intents for term in intent.terms))
+    found = found or [{term: segment.words.postings(term) for term in names} for segment in segments]
+    weight = {term: float(np.log1p((visible - frequency[term] + 0.5) / (frequency[term] + 0.5))) for term in names}
+    parts = [
+        _best(segment, held, allowed, intents, weight, limit)
+        for segment, held, allowed in zip(segments, found, wanted, strict=True)
+    ]
+    columns = [
+        _evidence(segment, held, rows, intents, names)
+        for segment, held, rows in zip(segments, found, parts, strict=True)
+    ]
+    facets = [segment.facets[row] for segment, rows in zip(segments, parts, strict=True) for row in rows]
+    order = sorted(range(len(facets)), key=lambda place: facets[place].key)
+    cosine, impact, fields = (
+        np.concatenate([column[kind] for column in columns], axis=1)[:, order] for kind in range(3)
+    )
+    return Candidates(
+        facets=tuple(facets[place] for place in order),
+        cosine=cosine,
+        terms=names,
+        impact=impact,
+        fields=fields,
+        frequency=np.array([frequency[term] for term in names], dtype=np.int64),
+        visible=visible,
+        with_vectors=all(intent.vector is not None for intent in intents),
+    )
 
 
 def _best(

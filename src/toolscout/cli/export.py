@@ -1,0 +1,37 @@
+"""`toolscout export`: the whole catalogue into one file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolscout.cli import archives, options
+
+if TYPE_CHECKING:
+    from toolscout.indexing.move import Moved
+
+
+def export(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Where to write it; `-` is standard output, `.gz` compresses.")
+    ],
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Write the whole catalogue, of all tenants and users, into one file: tools, switches and vectors.
+
+    `import-catalogue` reads it into any other store. Nothing is embedded on the way, and no server is asked.
+
+    Examples: `toolscout export catalogue.jsonl.gz`, `toolscout export - --store postgresql://db/tools`
+    """
+    archives.refuse_json_on_a_stream(file, json)
+    archives.show(options.run(_export(file, store, quiet=json)), "exported", json=json)
+
+
+async def _export(file: str, store: str | None, *, quiet: bool) -> Moved:
+    from toolscout.indexing.move import export_catalogue
+
+    async with archives.opened_store(store) as opened:
+        with archives.progress_bar("exporting", quiet=quiet) as progress, archives.written(file) as out:
+            return await export_catalogue(opened, out, progress)

@@ -1,0 +1,211 @@
+"""A whole catalogue from one store to another: out into an archive, and in again, vectors included."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, BinaryIO
+
+import toolscout.indexing.archive as archive
+from toolscout.errors import StoreError
+from toolscout.indexing.archive import Header, Item, Kept, Stored, Switch
+from toolscout.indexing.enrich import enrich_tool, text_hash, to_document
+from toolscout.models import Caller, Publication, Scope, Server, Tool
+from toolscout.ports import Progress, Store
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+
+_CHUNK = 1_000
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What was carried, counted; `unembedded` tools have no vector of the store's model."""
+
+    scopes: int
+    servers: int
+    tools: int
+    switches: int
+    vectors: int
+    unembedded: int
+    model_id: str
+
+
+async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | None = None) -> Moved:
+    """Write everything that a store holds; each scope is read as it is at one moment."""
+    counts: Counter[str] = Counter()
+    known = unembedded = 0
+    model_id = await _model_of(store)
+    out.writelines(archive.write_items([Header(model_id=model_id)]))
+    written: set[str] = set()
+    for scope in await store.scopes():
+        servers, tools, switches = await _read_scope(store, scope)
+        known += len(tools)
+        items: list[Item] = [scope, *servers]
+        items += [Switch(key=key, enabled=enabled) for key, enabled in switches.items()]
+        for start in range(0, len(tools), _CHUNK):
+            part = tools[start : start + _CHUNK]
+            hashes = [text_hash(to_document(item.tool)) for item in part]
+            fresh = sorted({*hashes} - written)
+            vectors = await store.vectors(model_id, fresh) if model_id else {}
+            written |= vectors.keys()
+            unembedded += sum(item not in written for item in hashes)
+            items += [*part, *(Kept(text_hash=item, vector=vectors[item]) for item in sorted(vectors))]
+            counts.update(map(archive.kind_of, items))
+            await asyncio.to_thread(out.writelines, archive.write_items(items))
+            items = []
+            if progress:
+                progress(counts["tool"], known)
+        counts.update(map(archive.kind_of, items))
+        out.writelines(archive.write_items(items))
+    out.write(archive.write_end(counts))
+    return _moved(counts, unembedded, model_id)
+
+
+async def import_catalogue(
+    store: Store, read: Callable[[], Iterable[bytes]], where: str, progress: Progress | None = None
+) -> Moved:
+    """Bring an archive in: all of it is checked first, then each scope is one publication; nothing is embedded.
+
+    The servers of the archive replace those of the same key in the same scope; all others stay. A store that already
+    has a model keeps it.
+    """
+    total = await asyncio.to_thread(_check, read, where)
+    counts: Counter[str] = Counter()
+    unembedded = 0
+    current = model_id = await _model_of(store)
+    async for arrived in _arrivals(store, read, where, counts):
+        model_id = current or arrived.model_id
+        if arrived.servers or arrived.switches:
+            publication = await _publication(store, arrived, model_id)
+            await store.publish(replace(publication, everywhere=model_id != current))
+            current = model_id
+            hashes = [text_hash(to_document(item.tool)) for item in arrived.tools]
+            missing = await store.missing_vectors(model_id, hashes) if model_id else {*hashes}
+            unembedded += sum(item in missing for item in hashes)
+        if progress:
+            progress(counts["tool"], total)
+    return _moved(counts, unembedded, model_id)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Arrived:
+    """All of one scope."""
+
+    scope: Scope
+    model_id: str
+    servers: list[Server] = field(default_factory=list)
+    tools: list[Stored] = field(default_factory=list)
+    switches: dict[str, bool] = field(default_factory=dict)
+
+
+def _check(read: Callable[[], Iterable[bytes]], where: str) -> int:
+    """Read an archive to its end, so that a broken one fails before anything is done; count its tools."""
+    return sum(isinstance(item, Stored) for item in archive.read_items(read(), where))
+
+
+async def _arrivals(
+    store: Store, read: Callable[[], Iterable[bytes]], where: str, counts: Counter[str]
+) -> AsyncIterator[_Arrived]:
+    """Give one scope after the other, once its vectors are kept."""
+    model_id = ""
+    vectors: list[Kept] = []
+    arrived: _Arrived | None = None
+
+    async def keep_vectors() -> None:
+        if vectors:
+            await store.add_vectors(model_id, [item.text_hash for item in vectors], _stacked(vectors))
+            vectors.clear()
+
+    for item in archive.read_items(read(), where):
+        counts[archive.kind_of(item)] += 1
+        if isinstance(item, Header):
+            model_id = item.model_id
+        elif isinstance(item, Scope):
+            await keep_vectors()
+            if arrived is not None:
+                yield arrived
+            arrived = _Arrived(scope=item, model_id=model_id)
+        elif arrived is None:
+            continue
+        elif isinstance(item, Server):
+            arrived.servers.append(item)
+        elif isinstance(item, Stored):
+            arrived.tools.append(item)
+        elif isinstance(item, Switch):
+            arrived.switches[item.key] = item.enabled
+        else:
+            vectors.append(item)
+            if len(vectors) >= _CHUNK:
+                await keep_vectors()
+    await keep_vectors()
+    if arrived is not None:
+        yield arrived
+
+
+async def _publication(store: Store, arrived: _Arrived, model_id: str) -> Publication:
+    """Replace the servers of a scope; a tool that is there under the same stamp is kept as it is."""
+    published: dict[str, str] = {}
+    for server in arrived.servers:
+        published |= await store.stamps(arrived.scope, server.key)
+    fresh = [item for item in arrived.tools if published.get(item.tool.key) != item.stamp]
+    kept = {item.tool.key for item in arrived.tools} - {item.tool.key for item in fresh}
+    entries = await asyncio.to_thread(lambda: [replace(enrich_tool(item.tool), stamp=item.stamp) for item in fresh])
+    return Publication(
+        scope=arrived.scope,
+        servers=tuple(arrived.servers),
+        entries=tuple(entries),
+        kept=frozenset(kept),
+        model_id=model_id,
+        switches=arrived.switches,
+    )
+
+
+async def _read_scope(store: Store, scope: Scope) -> tuple[Sequence[Server], list[Stored], dict[str, bool]]:
+    """Read a scope between two looks at its stamps: equal ones mean that nothing changed meanwhile."""
+    for _ in range(_TRIES):
+        servers, stamps = await _stamps(store, scope)
+        tools: Sequence[Tool] = await store.stored_tools(scope)
+        switches = dict(await store.switches(scope))
+        if (servers, stamps) == await _stamps(store, scope) and stamps.keys() == {tool.key for tool in tools}:
+            return servers, [Stored(tool=tool, stamp=stamps[tool.key]) for tool in tools], switches
+    raise StoreError("the catalogue changes faster than it can be read", hint="export it when less is indexed")
+
+
+async def _stamps(store: Store, scope: Scope) -> tuple[Sequence[Server], dict[str, str]]:
+    servers = await store.servers(scope)
+    stamps: dict[str, str] = {}
+    for server in servers:
+        stamps |= await store.stamps(scope, server.key)
+    return servers, stamps
+
+
+async def _model_of(store: Store) -> str:
+    """Return the model of the catalogue, "" where nothing was embedded yet."""
+    for scope in await store.scopes():
+        overview = await store.overview(Caller(tenant=scope.tenant, user=scope.owner))
+        if overview.model_id:
+            return overview.model_id
+    return ""
+
+
+def _stacked(vectors: Sequence[Kept]) -> FloatArray:
+    import numpy as np
+
+    return np.stack([item.vector for item in vectors])
+
+
+def _moved(counts: Counter[str], unembedded: int, model_id: str) -> Moved:
+    return Moved(
+        scopes=counts["scope"],
+        servers=counts["server"],
+        tools=counts["tool"],
+        switches=counts["switch"],
+        vectors=counts["vector"],
+        unembedded=unembedded,
+        model_id=model_id,
+    )

@@ -1,0 +1,1 @@
+"""The store to grow on: PostgreSQL with pgvector, shared by any number of replicas."""

@@ -1,0 +1,115 @@
+"""The rows that a search in the database looks at: only for tenants with a scope too large for memory.
+
+They follow from the tools and are kept in the publishing transaction: one row for each tool with its lexemes, its
+filters and a copy of its vector, and counts of what can be seen, so that no search has to count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from toolscout.models import Scope
+from toolscout.storage.postgres.ask import every, one
+from toolscout.storage.postgres.codec import lexemes, name_id
+from toolscout.storage.postgres.reads import whose
+from toolscout.words import split_words
+
+_CHUNK = 2_000
+_OUT = 0.8
+"""A tenant goes back to memory when its largest scope is under this share of the limit."""
+
+_READ = """
+    SELECT t.key, t.server, t.terms, t.facets, w.enabled FROM tools t LEFT JOIN switches w USING (tenant, owner, key)
+    WHERE t.tenant = %s AND t.owner = %s AND t.key = ANY (%s)
+"""
+_KEYS = "SELECT key FROM tools WHERE tenant = %s AND owner = %s ORDER BY key"
+_PUT = """
+    INSERT INTO search_rows AS r
+        (tenant, owner, key, server, enabled, model, tokens, category, category_id,
+         tags, names, terms, words, embedding)
+    SELECT t.tenant, t.owner, t.key, t.server, n.enabled, coalesce(m.model, 0), n.tokens, n.category, n.category_id,
+        string_to_array(n.tags, ' ')::bigint[], n.names, t.terms, array_to_tsvector(string_to_array(n.words, ' ')),
+        v.vector
+    FROM unnest(%b::text[], %b::boolean[], %b::integer[], %b::bytea[], %b::bigint[], %b::text[], %b::text[], %b::text[])
+        AS n (key, enabled, tokens, category, category_id, tags, names, words)
+    JOIN tools t ON t.tenant = %s AND t.owner = %s AND t.key = n.key
+    CROSS JOIN catalogue c LEFT JOIN models m USING (model_id)
+    LEFT JOIN vectors v ON v.model = m.model AND v.text_hash = t.text_hash
+    ON CONFLICT (tenant, owner, key) DO UPDATE SET
+        (server, enabled, model, tokens, category, category_id, tags, names, terms, words, embedding) =
+        (excluded.server, excluded.enabled, excluded.model, excluded.tokens, excluded.category, excluded.category_id,
+         excluded.tags, excluded.names, excluded.terms, excluded.words, excluded.embedding)
+"""
+_LARGEST = "SELECT coalesce(max(tools), 0) FROM scopes WHERE tenant = %s"
+_HOME = "UPDATE tenants SET in_database = %s WHERE tenant = %s"
+
+
+async def tally(db: AsyncConnection, scope: Scope, keys: Sequence[str] | None, sign: int) -> None:
+    """Add these tools of a scope, or all, to its counts, or take them away."""
+    if keys is None or keys:
+        await db.execute("SELECT tally(%s, %s, %s)", (scope.owner or "", keys, sign))
+
+
+async def follow(db: AsyncConnection, scope: Scope, touched: Sequence[str] | None, resident_tools: int) -> None:
+    """Bring the rows after what was published; None says that there were none so far."""
+    (largest,) = await one(db, _LARGEST, (scope.tenant,))
+    if touched is None:
+        if largest > resident_tools:
+            await _make(db, scope.tenant)
+    elif largest <= resident_tools * _OUT:
+        await _unmake(db, scope.tenant)
+    elif touched:
+        await _put(db, scope, touched)
+        await tally(db, scope, touched, 1)
+
+
+async def _make(db: AsyncConnection, tenant: str) -> None:
+    """Make the rows of every scope of a tenant."""
+    await db.execute(_HOME, (True, tenant))
+    for (owner,) in await every(db, "SELECT owner FROM scopes WHERE tenant = %s", (tenant,)):
+        scope = Scope(tenant=tenant, owner=owner or None)
+        keys = [row[0] for row in await every(db, _KEYS, whose(scope))]
+        await _put(db, scope, keys)
+        await tally(db, scope, None, 1)
+
+
+async def _unmake(db: AsyncConnection, tenant: str) -> None:
+    await db.execute(_HOME, (False, tenant))
+    for table in ("search_rows", "term_counts", "summaries"):
+        await db.execute(f"DELETE FROM {table} WHERE tenant = %s", (tenant,))  # noqa: S608 - our own names
+
+
+async def _put(db: AsyncConnection, scope: Scope, keys: Sequence[str]) -> None:
+    for start in range(0, len(keys), _CHUNK):
+        part = list(keys[start : start + _CHUNK])
+        found = await every(db, _READ, (*whose(scope), part))
+        if found:
+            columns = await asyncio.to_thread(_columns, scope.tenant, found)
+            await db.execute(_PUT, (*columns, *whose(scope)))
+
+
+def _columns(tenant: str, found: Sequence[Any]) -> list[list[Any]]:
+    return [list(column) for column in zip(*(_row(tenant, *row) for row in found), strict=True)]
+
+
+def _row(tenant: str, key: str, server: str, terms: bytes, facets: bytes, switch: bool | None) -> tuple[Any, ...]:
+    """Write (key, enabled, tokens, category, its number, tags, words of the name, lexemes)."""
+    values = json.loads(facets.decode("utf-8", "surrogatepass"))
+    name, category, tags, enabled, tokens = values[2], values[5], values[6], values[9], values[11]
+    folded = {tag.casefold() for tag in tags}
+    labels = [("@", server), ("=", category), *(("#", tag) for tag in sorted(folded))]
+    return (
+        key,
+        enabled if switch is None else switch,
+        tokens,
+        category.encode("utf-8", "surrogatepass"),
+        name_id(category),
+        " ".join(str(name_id(tag)) for tag in sorted(folded)),
+        " ".join(sorted({f"~{word}" for word in split_words(name)})),
+        lexemes(tenant, terms, labels),
+    )

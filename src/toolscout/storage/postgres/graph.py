@@ -1,0 +1,70 @@
+"""The HNSW graphs: one partial index for each model and dimension, built beside the traffic."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from toolscout.storage.postgres.link import Link
+
+NEIGHBOURS, BUILD_WIDTH = 16, 64
+
+_LOCK = "SELECT pg_try_advisory_lock(hashtextextended('toolscout:graph', 0))"
+_WANTED = """
+    SELECT m.model, m.dimension,
+        (SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid =
+            to_regclass(format('toolscout.search_rows_hnsw_%%s_%%s', m.model, m.dimension)))
+    FROM toolscout.models m WHERE m.model_id = %s
+    AND EXISTS (SELECT 1 FROM toolscout.scopes s JOIN toolscout.tenants t USING (tenant)
+                WHERE t.in_database AND s.tools > %s)
+"""
+_MAKE = """
+    CREATE INDEX CONCURRENTLY {name} ON toolscout.search_rows
+    USING hnsw ((embedding::halfvec({dimension})) {path}.halfvec_cosine_ops)
+    WITH (m = {neighbours}, ef_construction = {width}) WHERE model = {model}
+"""
+
+
+def index_name(model: int, dimension: int) -> str:
+    """Name the graph of a model."""
+    return f"search_rows_hnsw_{model}_{dimension}"
+
+
+async def build(link: Link, model_id: str, exact_rows: int) -> None:
+    """Build the graph of a model when a scope is too large to be searched exactly, unless it is there or on its way.
+
+    Searches are exact until it is there. It takes the owner of the tables: a login that is not leaves it to one that
+    is.
+    """
+    db = await link.connect()
+    try:
+        await link.bounded(_build(db, link, model_id, exact_rows), [db])
+    except psycopg.errors.InsufficientPrivilege:
+        return
+    except (psycopg.Error, OSError, TimeoutError) as error:
+        raise link.failure(error) from error
+    finally:
+        db.pgconn.finish()
+
+
+async def _build(db: AsyncConnection, link: Link, model_id: str, exact_rows: int) -> None:
+    found = await (await db.execute(_WANTED, (model_id, exact_rows))).fetchone()
+    if found is None or found[2]:
+        return
+    model, dimension, valid = found
+    locked = await (await db.execute(_LOCK)).fetchone()
+    if not locked or not locked[0]:
+        return
+    name = sql.Identifier(index_name(model, dimension))
+    if valid is False:  # a build that was interrupted leaves an index that no search uses
+        await db.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS toolscout.{}").format(name))
+    await db.execute(
+        sql.SQL(_MAKE).format(
+            name=name,
+            dimension=sql.Literal(dimension),
+            path=sql.Identifier(link.vector_schema),
+            neighbours=sql.Literal(NEIGHBOURS),
+            width=sql.Literal(BUILD_WIDTH),
+            model=sql.Literal(model),
+        )
+    )

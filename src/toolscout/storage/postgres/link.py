@@ -1,0 +1,181 @@
+"""The way to the database: a pool of connections, one tenant for each transaction, and an end to every wait.
+
+A database that is gone fails at once. One that hangs does not: whoever waits longer than a moment gives up when the
+database gives no sign of life either, to this connection or to the watch that looks after it twice a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, conninfo
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from toolscout.errors import SettingError, StoreError
+from toolscout.storage.postgres.schema import ROLE
+
+_Result = TypeVar("_Result")
+PATIENCE_S = 1.2
+"""How long a silent database is waited for."""
+
+_LOOK_S = 0.25
+_AS = (
+    "SELECT set_config('role', %s, true), set_config('search_path', %s, true), set_config('toolscout.tenant', %s, true)"
+)
+_DEFAULTS = {
+    "application_name": "toolscout",
+    "connect_timeout": "2",
+    "keepalives_idle": "2",
+    "keepalives_interval": "1",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "2000",
+}
+UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
+
+
+class Link:
+    """Runs work in transactions; what fails on the way is a StoreError that names the database, never a secret."""
+
+    def __init__(self, url: str, connections: int) -> None:
+        """Read the address; nothing is connected yet."""
+        try:
+            given = conninfo.conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise SettingError(
+                "the address of the store cannot be read",
+                hint="use postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters percent-encoded",
+            ) from error
+        self.conninfo = conninfo.make_conninfo("", **{**_DEFAULTS, **given})
+        self.where = f"postgresql://{given.get('host', '')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
+        self.vector_schema = "public"
+        self._pool: AsyncConnectionPool[AsyncConnection] | None = None
+        self._abandoned: set[asyncio.Task[Any]] = set()
+        self._seen = 0.0
+        self._connections = connections
+
+    def saw_life(self) -> None:
+        """Note that the database has just answered."""
+        self._seen = asyncio.get_running_loop().time()
+
+    async def open(self, vector_schema: str) -> None:
+        """Open the pool; pgvector's names are found in the schema that was given."""
+        self.vector_schema = vector_schema
+        self._pool = AsyncConnectionPool(
+            self.conninfo,
+            min_size=1,
+            max_size=max(1, self._connections),
+            timeout=PATIENCE_S,
+            reconnect_timeout=2,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            open=False,
+        )
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        """Close every connection; what hangs is left behind."""
+        for task in self._abandoned:
+            task.cancel()
+        if self._abandoned:
+            await asyncio.wait(self._abandoned, timeout=PATIENCE_S)
+        if self._pool:
+            await self._pool.close(timeout=PATIENCE_S)
+            self._pool = None
+
+    async def connect(self) -> AsyncConnection:
+        """Open a connection of its own, as the login of the address."""
+        try:
+            return await self.bounded(AsyncConnection.connect(self.conninfo, autocommit=True, prepare_threshold=None))
+        except (psycopg.Error, OSError, TimeoutError) as error:
+            raise self.failure(error) from error
+
+    async def run(
+        self, work: Callable[[AsyncConnection], Awaitable[_Result]], *, tenant: str = "", snapshot: bool = False
+    ) -> _Result:
+        """Do work in one transaction that sees one tenant; a `snapshot` sees one state of the database throughout."""
+        if self._pool is None:
+            raise StoreError(f"{self.where} is not open", hint="use `async with Scout.open(...)`")
+        held: list[AsyncConnection] = []
+        try:
+            result = await self.bounded(self._transact(self._pool, work, tenant, snapshot, held), held)
+        except (psycopg.Error, OSError, TimeoutError) as error:
+            raise self.failure(error) from error
+        except UnicodeEncodeError as error:
+            raise StoreError(
+                f"{self.where}: a name holds what PostgreSQL cannot store", hint="use names of valid Unicode text"
+            ) from error
+        self.saw_life()
+        return result
+
+    async def bounded(self, work: Coroutine[Any, Any, _Result], held: list[AsyncConnection] | None = None) -> _Result:
+        """Wait for work while the database lives; give up on both when it is silent for too long.
+
+        A look that comes late says that this process was busy, not that the database was silent all the while.
+        """
+        clock = asyncio.get_running_loop().time
+        task = asyncio.create_task(work)
+        silent, looked = 0.0, clock()
+        try:
+            while silent < PATIENCE_S and not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
+                heard, now = self._seen > looked, clock()
+                silent = 0.0 if heard else silent + min(now - looked, 2 * _LOOK_S)
+                looked = now
+        except asyncio.CancelledError:
+            self._abandon(task, held)
+            raise
+        if task.done():
+            return task.result()
+        self._abandon(task, held)
+        raise TimeoutError(f"no answer within {PATIENCE_S} s")
+
+    def failure(self, error: BaseException) -> StoreError:
+        """Say what happened, in words for whoever runs the gateway."""
+        text = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, UNREACHABLE):
+            said = "no connection in time" if isinstance(error, PoolTimeout) else text
+            return StoreError(
+                f"{self.where} cannot be reached: {said}",
+                hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",
+            )
+        return StoreError(f"{self.where}: {text}", hint="run `toolscout doctor`")
+
+    async def _transact(
+        self,
+        pool: AsyncConnectionPool[AsyncConnection],
+        work: Callable[[AsyncConnection], Awaitable[_Result]],
+        tenant: str,
+        snapshot: bool,
+        held: list[AsyncConnection],
+    ) -> _Result:
+        for attempt in range(self._connections + 1):
+            async with pool.connection() as db:
+                held[:] = [db]
+                begun = False
+                try:
+                    async with db.transaction():
+                        if snapshot:
+                            await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                        await db.execute(_AS, (ROLE, f'toolscout, "{self.vector_schema}"', tenant))
+                        begun = True
+                        return await work(db)
+                except psycopg.OperationalError:
+                    if begun or attempt == self._connections or not db.closed:
+                        raise
+                    # The pool could not know that this connection has died; nothing was done on it.
+        raise TimeoutError
+
+    def _abandon(self, task: asyncio.Task[Any], held: list[AsyncConnection] | None) -> None:
+        """Leave a task behind; its connection is cut, so that nobody waits for a server that does not answer."""
+        task.cancel()
+        for db in held or ():
+            db.pgconn.finish()
+        self._abandoned.add(task)
+        task.add_done_callback(self._left)
+
+    def _left(self, task: asyncio.Task[Any]) -> None:
+        self._abandoned.discard(task)
+        with suppress(asyncio.CancelledError):
+            task.exception()

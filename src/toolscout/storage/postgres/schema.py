@@ -1,0 +1,100 @@
+"""The PostgreSQL schema as numbered migrations: applied under one lock, so that any number of replicas may start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from psycopg import AsyncConnection, errors, sql
+
+from toolscout.errors import SchemaVersionError, StoreError
+
+_FOLDER = Path(__file__).parent / "migrations"
+MIGRATIONS: tuple[str, ...] = tuple(
+    (_FOLDER / f"{number}.sql").read_text("utf-8") for number in range(1, 1 + len(list(_FOLDER.glob("*.sql"))))
+)
+"""Each is applied once, in order; one that was released is never edited."""
+
+ROLE = "toolscout_app"
+"""Whom the store reads and writes as: not the owner of the tables, so that row-level security holds for it."""
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"
+_EXTENSION = (
+    "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'vector'"
+)
+_ROLE = """
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'toolscout_app') THEN
+        BEGIN
+            CREATE ROLE toolscout_app NOLOGIN;
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+        END;
+    END IF;
+    IF NOT pg_has_role(current_user, 'toolscout_app', 'MEMBER') THEN
+        GRANT toolscout_app TO CURRENT_USER;
+    END IF;
+END $$
+"""
+
+
+async def migrate(db: AsyncConnection, where: str) -> str:
+    """Bring the database to the newest schema and return the schema that pgvector is in; refuse a newer one."""
+    version = await _version(db)
+    if version != len(MIGRATIONS):
+        async with db.transaction():
+            await db.execute(_LOCK)
+            version = await _version(db)
+            _refuse_newer(version, where)
+            if version < len(MIGRATIONS):
+                await _apply(db, version)
+    found = await (await db.execute(_EXTENSION)).fetchone()
+    return str(found[0]) if found else "public"
+
+
+async def _apply(db: AsyncConnection, version: int) -> None:
+    try:
+        await db.execute(_ROLE)
+    except errors.InsufficientPrivilege as error:
+        raise StoreError(
+            f"the database has no role {ROLE}, and this login may not make one",
+            hint=f"as an administrator: CREATE ROLE {ROLE}; GRANT {ROLE} TO the login of the address",
+        ) from error
+    vector = await _extension(db)
+    await db.execute("CREATE SCHEMA IF NOT EXISTS toolscout")
+    await db.execute(sql.SQL("SET LOCAL search_path = toolscout, {}").format(sql.Identifier(vector)))
+    await db.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        await db.execute(script.replace("{vector}", sql.Identifier(vector).as_string(db)))
+        await db.execute("DELETE FROM schema_version")
+        await db.execute("INSERT INTO schema_version VALUES (%s)", (number,))
+
+
+async def _extension(db: AsyncConnection) -> str:
+    """Return the schema of pgvector, which is made where this login may do so."""
+    found = await (await db.execute(_EXTENSION)).fetchone()
+    if found:
+        return str(found[0])
+    try:
+        async with db.transaction():
+            await db.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile) as error:
+        raise StoreError(
+            "the database has no pgvector, and this login cannot add it",
+            hint="as an administrator: install pgvector 0.8 or newer, then CREATE EXTENSION vector in the database",
+        ) from error
+    return await _extension(db)
+
+
+async def _version(db: AsyncConnection) -> int:
+    known = await (await db.execute("SELECT to_regclass('toolscout.schema_version')")).fetchone()
+    if not known or known[0] is None:
+        return 0
+    found = await (await db.execute("SELECT max(version) FROM toolscout.schema_version")).fetchone()
+    return int(found[0] or 0) if found else 0
+
+
+def _refuse_newer(version: int, where: str) -> None:
+    if version > len(MIGRATIONS):
+        raise SchemaVersionError(
+            f"{where} has schema {version}, this toolscout knows schemas up to {len(MIGRATIONS)}",
+            hint="upgrade toolscout, or name another database with --store",
+        )

@@ -1,0 +1,302 @@
+"""The store of many replicas: PostgreSQL holds the catalogue, segments in memory answer what they can.
+
+A publication is one transaction, so a reader, and a process killed at any moment, finds wholly the old or wholly the
+new generation. Tenants of up to `resident_tools` tools are searched in memory, exactly as with SQLite, and go on being
+answered while the database is away; larger ones are searched in the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+
+from toolscout.errors import StoreError
+from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Scope, Server, Tool
+from toolscout.ports import Predicate
+from toolscout.settings import Settings
+from toolscout.storage import rows
+from toolscout.storage.index.shelf import Shelf
+from toolscout.storage.postgres import graph, reads, writes
+from toolscout.storage.postgres.large import Large, MovedError, without_vectors
+from toolscout.storage.postgres.link import Link
+from toolscout.storage.postgres.load import load_segment
+from toolscout.storage.postgres.schema import migrate
+from toolscout.storage.postgres.watch import Changes, Watch
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+    from toolscout.models import FloatArray
+    from toolscout.storage.index.snapshot import Snapshot
+
+_Result = TypeVar("_Result")
+_INLINE_ROWS = 20_000
+"""Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
+_MANY = 1_000
+"""After a publication of so many tools the word index is put in order, and the planner told how large tables are."""
+
+
+class PostgresStore:
+    """A Store in a PostgreSQL database with pgvector."""
+
+    def __init__(self, url: str, predicate: Predicate, settings: Settings) -> None:
+        """Read the address; `open()` does the work."""
+        self._settings = settings
+        self._link = Link(url, settings.store_connections)
+        self._shelf = Shelf(predicate, most_rows=settings.loaded_tools)
+        self._large = Large(self._link, predicate, settings)
+        self._watch = Watch(self._link, self._apply, self._lost)
+        self._in_database: set[str] = set()
+        self._loading: dict[Scope, asyncio.Task[None]] = {}
+        self._stale = False
+        self._open = False
+
+    async def open(self) -> None:
+        """Connect, migrate, and load what everyone of the local tenant sees."""
+        db = await self._link.connect()
+        self._link.saw_life()
+        try:
+            self._watch.start()
+            await self._link.open(await self._migrated(db))
+        finally:
+            await db.close()
+        self._open = True
+        await self._load(Scope())
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._open = False
+        await self._watch.stop()
+        for task in self._loading.values():
+            task.cancel()
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        await self._link.close()
+
+    async def ping(self) -> None:
+        """Ask the database for a sign of life."""
+
+        async def ask(db: AsyncConnection) -> None:
+            await db.execute("SELECT 1")
+
+        await self._link.run(ask)
+
+    async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        """Take or renew a lease by the clock of the database, which all replicas share."""
+
+        async def take(db: AsyncConnection) -> bool:
+            found = await (await db.execute("SELECT take_lease(%s, %s, %s)", (name, holder, ttl_s))).fetchone()
+            return found is not None and found[0] is not None
+
+        return await self._link.run(take)
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give a lease back."""
+
+        async def give(db: AsyncConnection) -> None:
+            await db.execute("SELECT give_lease(%s, %s)", (name, holder))
+
+        await self._link.run(give)
+
+    async def scopes(self) -> Sequence[Scope]:
+        """Return every scope of all tenants."""
+        return list(await self._link.run(reads.generations))
+
+    async def overview(self, caller: Caller) -> Overview:
+        """Return what the caller can see in sum."""
+        return await self._read(caller, lambda held: self._overview(held, caller), lambda: self._large.overview(caller))
+
+    async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
+        """Return key -> stamp for a server's published tools."""
+        return await self._link.run(lambda db: reads.stamps(db, scope, server), tenant=scope.tenant)
+
+    async def servers(self, scope: Scope) -> Sequence[Server]:
+        """Return the servers of a scope."""
+        return await self._link.run(lambda db: reads.servers(db, scope), tenant=scope.tenant)
+
+    async def switches(self, scope: Scope) -> Mapping[str, bool]:
+        """Return what was switched by hand."""
+        return await self._link.run(lambda db: reads.switches(db, scope), tenant=scope.tenant)
+
+    async def stored_tools(self, scope: Scope) -> Sequence[Tool]:
+        """Return all published tools of a scope."""
+        return await self._link.run(lambda db: reads.stored_tools(db, scope), tenant=scope.tenant)
+
+    async def vectors(self, model_id: str, text_hashes: Sequence[str]) -> Mapping[str, FloatArray]:
+        """Return the vectors that there are, by their texts."""
+        return await self._link.run(lambda db: reads.vectors(db, model_id, text_hashes))
+
+    async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
+        """Return those texts that have no vector of this model yet."""
+        return await self._link.run(lambda db: reads.missing_vectors(db, model_id, text_hashes))
+
+    async def add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
+        """Keep vectors, as half-precision numbers, under (model, text)."""
+        where = self._link.where
+        await self._link.run(lambda db: writes.add_vectors(db, model_id, text_hashes, vectors, where))
+
+    async def publish(self, publication: Publication) -> int:
+        """Replace whole servers in one transaction and show the result."""
+        tenant, most = publication.scope.tenant, self._settings.resident_tools
+        generation = await self._link.run(lambda db: writes.publish(db, publication, most), tenant=tenant)
+        if len(publication.entries) >= _MANY:
+            await self._link.run(_settle)
+        await self._catch_up()
+        if tenant in self._in_database:
+            await graph.build(self._link, publication.model_id, self._large.exact_rows)
+        return generation
+
+    async def remove_server(self, scope: Scope, server: str) -> int:
+        """Take a server and its tools out."""
+        return await self._take_out(scope, server)
+
+    async def remove_user(self, tenant: str, user: str) -> int:
+        """Take everything out that one user added."""
+        return await self._take_out(Scope(tenant=tenant, owner=user), None)
+
+    async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
+        """Switch one tool on or off."""
+        await self._link.run(lambda db: writes.switch(db, scope, key, enabled), tenant=scope.tenant)
+        await self._catch_up()
+
+    async def unembedded(self, model_id: str) -> Sequence[Tool]:
+        """Return the published tools whose text has no vector of this model."""
+        return await self._link.run(lambda db: reads.unembedded(db, model_id))
+
+    async def candidates(
+        self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
+    ) -> Candidates:
+        """Return the union of the best by vector and by words, filtered inside the search."""
+
+        def here(held: Snapshot) -> Candidates:
+            usable = intents if held.model_id == model_id else without_vectors(intents)
+            return held.candidates(caller, narrow, usable, limit)
+
+        return await self._read(caller, here, lambda: self._large.candidates(caller, narrow, intents, limit, model_id))
+
+    async def vocabulary(self, caller: Caller) -> Sequence[str]:
+        """Return the words of the names that the caller may see."""
+        return await self._read(caller, lambda held: held.vocabulary(caller), lambda: self._large.vocabulary(caller))
+
+    async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
+        """Return what the caller may see, in the order of keys."""
+        return await self._read(
+            caller, lambda held: held.facets(caller, narrow), lambda: self._large.facets(caller, narrow)
+        )
+
+    async def similar(self, caller: Caller, key: str, limit: int) -> Sequence[tuple[Facets, float]]:
+        """Return the visible tools nearest to a tool by vector, best first."""
+        return await self._read(
+            caller, lambda held: held.similar(caller, key, limit), lambda: self._large.similar(caller, key, limit)
+        )
+
+    async def tools(self, caller: Caller, keys: Sequence[str]) -> Mapping[str, Tool]:
+        """Return the full definitions of those keys that the caller may see."""
+
+        def here(held: Snapshot) -> Mapping[str, Tool]:
+            found = {key: place for key in keys if (place := held.find(caller, key)) is not None}
+            return {key: rows.read_tool(home.facets[row], home.definitions[row]) for key, (home, row) in found.items()}
+
+        return await self._read(caller, here, lambda: self._large.tools(caller, keys))
+
+    async def _read(
+        self, caller: Caller, here: Callable[[Snapshot], _Result], there: Callable[[], Awaitable[_Result]]
+    ) -> _Result:
+        """Answer from memory, or in the database where the caller's tenant is too large for that."""
+        while True:
+            held = await self._current(caller)
+            if held is not None:
+                return here(held) if len(held) <= _INLINE_ROWS else await asyncio.to_thread(here, held)
+            try:
+                return await there()
+            except MovedError:
+                self._in_database.discard(caller.tenant)
+
+    def _overview(self, held: Snapshot, caller: Caller) -> Overview:
+        view = held.view(caller)
+        return Overview(
+            total=view.count,
+            tokens=view.tokens,
+            categories=view.categories,
+            generation=held.generation,
+            model_id=held.model_id,
+            stale=self._stale,
+            servers=view.servers,
+        )
+
+    async def _current(self, caller: Caller) -> Snapshot | None:
+        """Return the newest generation at hand, loading what is not in memory; None where it is in the database."""
+        if not self._open:
+            raise StoreError(f"{self._link.where} is not open", hint="use `async with Scout.open(...)`")
+        while caller.tenant not in self._in_database:
+            missing = self._shelf.missing(caller.scope)
+            if not missing:
+                return self._shelf.snapshot(caller.scope)
+            await self._load(missing[0])
+        return None
+
+    async def _load(self, scope: Scope) -> None:
+        """Read the newest generation of a scope and show it; whoever asks meanwhile waits for the same reading."""
+        if scope not in self._loading:
+            task = self._loading[scope] = asyncio.create_task(self._reading(scope))
+            task.add_done_callback(lambda _: self._loading.pop(scope, None))
+        await asyncio.shield(self._loading[scope])
+
+    async def _reading(self, scope: Scope) -> None:
+        exact, where = self._settings.exact_rows, self._link.where
+        segment = await self._link.run(
+            lambda db: load_segment(db, scope, exact, where), tenant=scope.tenant, snapshot=True
+        )
+        if segment is None:
+            self._keep_in_database(scope.tenant)
+        else:
+            self._shelf.put(segment)
+
+    async def _catch_up(self) -> None:
+        """Show what this process has just changed; it is committed, so a failure to read it back is no error."""
+        try:
+            await self._apply(await self._link.run(lambda db: reads.generations(db, self._watch.since)))
+        except StoreError:
+            self._stale = True
+
+    async def _apply(self, changes: Changes) -> None:
+        """Load again what has a newer generation in the database."""
+        for scope, (_, _, in_database) in changes.items():
+            if not in_database:
+                self._in_database.discard(scope.tenant)
+            elif scope.tenant not in self._in_database:
+                self._keep_in_database(scope.tenant)
+        model_id = next((item[1] for item in changes.values()), None)
+        for scope in self._shelf.loaded():
+            generation = changes.get(scope, (0, "", False))[0]
+            while (held := self._shelf.loaded().get(scope)) is not None:
+                if held[0] >= generation and held[1] == (held[1] if model_id is None else model_id):
+                    break
+                await self._load(scope)
+        self._stale = False
+
+    def _keep_in_database(self, tenant: str) -> None:
+        self._in_database.add(tenant)
+        for scope in [item for item in self._shelf.loaded() if item.tenant == tenant]:
+            self._shelf.drop(scope)
+
+    def _lost(self) -> None:
+        self._stale = True
+
+    async def _migrated(self, db: AsyncConnection) -> str:
+        try:
+            return await self._link.bounded(migrate(db, self._link.where), [db])
+        except (psycopg.Error, OSError, TimeoutError) as error:
+            raise self._link.failure(error) from error
+
+    async def _take_out(self, scope: Scope, server: str | None) -> int:
+        most = self._settings.resident_tools
+        removed = await self._link.run(lambda db: writes.take_out(db, scope, server, most), tenant=scope.tenant)
+        await self._catch_up()
+        return removed
+
+
+async def _settle(db: AsyncConnection) -> None:
+    await db.execute("SELECT settle()")

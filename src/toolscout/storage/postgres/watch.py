@@ -1,0 +1,98 @@
+"""Watching the database: what other replicas publish, and whether it lives, on a connection of its own.
+
+A notification says that there is something new; asking twice a second finds what a lost notification would have said,
+and is the sign of life that everything else goes by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import psycopg
+from psycopg import AsyncConnection
+
+from toolscout.errors import ToolscoutError
+from toolscout.models import Scope
+from toolscout.storage.postgres.link import Link
+from toolscout.storage.postgres.reads import generations
+from toolscout.storage.postgres.writes import CHANNEL
+
+Changes = dict[Scope, tuple[int, str, bool]]
+"""For scopes: generation, model, and whether the tenant is searched in the database."""
+
+_ASK_S = 0.5
+_AGAIN_S = 0.25
+_OVERLAP = 1_000
+"""Numbers are given a moment before they are committed: so many are read again, in case one came late."""
+
+_EVERYTHING_S = 60.0
+_TIDY_S = 3_600.0
+_UNUSED_VECTORS = "7 days"
+
+
+class Watch:
+    """Follows the database in the background; `apply` is told what changed, `lost` that there is no connection."""
+
+    def __init__(self, link: Link, apply: Callable[[Changes], Awaitable[None]], lost: Callable[[], None]) -> None:
+        """Remember whom to tell."""
+        self._link = link
+        self._apply = apply
+        self._lost = lost
+        self._task: asyncio.Task[None] | None = None
+        self._newest = 0
+
+    @property
+    def since(self) -> int:
+        """Return the number from which on something may have changed that was not told yet."""
+        return max(0, self._newest - _OVERLAP)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._task = asyncio.create_task(self._follow(), name="toolscout-watch")
+
+    async def stop(self) -> None:
+        """Stop."""
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _follow(self) -> None:
+        while True:
+            held: list[AsyncConnection] = []
+            try:
+                held.append(await self._link.connect())
+                await self._listen(held)
+            except (ToolscoutError, psycopg.Error, OSError, TimeoutError):
+                self._lost()
+            finally:
+                for db in held:
+                    db.pgconn.finish()
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _listen(self, held: list[AsyncConnection]) -> None:
+        (db,) = held
+        loop = asyncio.get_running_loop()
+        await self._link.bounded(_do(db, f"LISTEN {CHANNEL}"), held)
+        self._newest = 0
+        everything = tidy = loop.time()
+        while True:
+            now = loop.time()
+            if now >= everything:
+                self._newest, everything = 0, now + _EVERYTHING_S
+            changes = await self._link.bounded(generations(db, self.since), held)
+            self._link.saw_life()
+            self._newest = max((item[0] for item in changes.values()), default=self._newest)
+            await self._apply(changes)
+            if now >= tidy:
+                tidy = now + _TIDY_S
+                await self._link.bounded(_do(db, "SELECT toolscout.forget_vectors(%s)", (_UNUSED_VECTORS,)), held)
+            async for _ in db.notifies(timeout=_ASK_S, stop_after=1):
+                pass
+
+
+async def _do(db: AsyncConnection, query: str, values: tuple[str, ...] | None = None) -> None:
+    await db.execute(query, values)

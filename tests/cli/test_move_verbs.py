@@ -1,0 +1,95 @@
+"""`toolscout export` and `import-catalogue`: a catalogue as a file, or through a pipe."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+
+import pytest
+
+HEADER = b'{"format":"toolscout-catalogue","version":1,"model":""}\n'
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return f"sqlite:///{tmp_path / 'copy.db'}"
+
+
+@pytest.mark.parametrize("name", ["catalogue.jsonl", "catalogue.jsonl.gz"])
+def test_a_catalogue_goes_into_a_file_and_into_another_store(toolscout, sample_store, copy, tmp_path, embedder, name):
+    path = tmp_path / name
+    out = toolscout("export", str(path), "--store", sample_store)
+    assert (out.code, out.out) == (0, "")
+    assert "exported " in out.err
+    assert path.read_bytes()[:2] == (b"\x1f\x8b" if name.endswith(".gz") else b'{"')
+    before = embedder.documents
+    came = toolscout("import-catalogue", str(path), "--store", copy)
+    assert (came.code, came.err.replace("imported", "exported")) == (0, out.err)
+    assert embedder.documents == before
+    for query in ("email the team", "create an issue", "what is the weather"):
+        there, here = (toolscout("search", query, "--store", url, "--json").json for url in (sample_store, copy))
+        assert [(tool["key"], tool["score"]) for tool in there["tools"]] == [
+            (tool["key"], tool["score"]) for tool in here["tools"]
+        ]
+    assert [item.name for item in tmp_path.iterdir() if item.name.startswith(".")] == []
+
+
+def test_the_summary_is_json_for_programs(toolscout, sample_store, copy, tmp_path):
+    path = str(tmp_path / "catalogue.jsonl")
+    said = toolscout("export", path, "--store", sample_store, "--json").json
+    assert said["tools"] > 100
+    assert 0 < said["vectors"] <= said["tools"]
+    assert toolscout("import-catalogue", path, "--store", copy, "--json").json == said
+
+
+def test_a_catalogue_goes_through_a_pipe(toolscout, sample_store, copy):
+    command = [sys.executable, "-m", "toolscout"]
+    out = subprocess.run(
+        [*command, "export", "-", "--store", sample_store], capture_output=True, timeout=60, check=True
+    )
+    assert out.stdout.startswith(b'{"format":"toolscout-catalogue"')
+    subprocess.run([*command, "import-catalogue", "-", "--store", copy], input=out.stdout, timeout=60, check=True)
+    there, here = (toolscout("list", "--store", url, "--json").json for url in (sample_store, copy))
+    assert here["metadata"]["total"] == there["metadata"]["total"] > 100
+
+
+def test_json_and_a_pipe_exclude_one_another(toolscout, sample_store):
+    ran = toolscout("export", "-", "--store", sample_store, "--json")
+    assert ran.code == 2
+    assert ran.json["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("missing.jsonl", None, "cannot be read"),
+        (
+            "broken.jsonl",
+            HEADER + b'{"kind":\n',
+            "line 2: it is no JSON",
+        ),
+        ("broken.jsonl.gz", b"this is not compressed", "cannot be read"),
+        ("cut.jsonl.gz", gzip.compress(b"x" * 10_000)[:20], "cannot be read"),
+        (
+            "tools.jsonl",
+            b'{"name": "send", "description": "no archive"}\n',
+            "line 1: it does not begin",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_and_changes_nothing(toolscout, copy, tmp_path, name, content, said):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    ran = toolscout("import-catalogue", str(path), "--store", copy)
+    assert ran.code == 2
+    assert said in ran.err
+    assert str(path) in ran.err
+    assert toolscout("list", "--store", copy, "--json").json["metadata"]["total"] == 0
+
+
+def test_a_file_that_cannot_be_written_is_told(toolscout, sample_store, tmp_path):
+    ran = toolscout("export", str(tmp_path / "no" / "such" / "folder.jsonl"), "--store", sample_store)
+    assert ran.code == 2
+    assert "cannot be written" in ran.err

@@ -1,0 +1,139 @@
+"""The archive of a catalogue: a broken one is refused with its line, before anything is imported."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from catalogues import many, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout.errors import InputFileError
+from toolscout.indexing.move import export_catalogue, import_catalogue
+from toolscout.models import Caller, Scope
+from toolscout.policy.rules import may_see
+from toolscout.ports import Store
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+
+pytestmark = promise("store:move")
+
+INFINITE = base64.b64encode(bytes.fromhex("007c") * 64).decode()
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    """Give an empty store: what is refused is refused before any store is asked."""
+    made = open_store(Settings(store="memory:"), may_see)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def archive() -> bytes:
+    """Give a whole archive with something of every kind."""
+    source, out = open_store(Settings(store="memory:"), may_see), io.BytesIO()
+    await source.open()
+    await publish(source, many(40), own={"ann": many(2)}, embedder=HashEmbedder())
+    await source.set_enabled(Scope(), "many__create_invoice_00000", False)
+    await export_catalogue(source, out)
+    await source.close()
+    return out.getvalue()
+
+
+async def imported(store: Store, archive: bytes) -> None:
+    await import_catalogue(store, lambda: io.BytesIO(archive), "the archive")
+
+
+def first_of(rows: list[dict[str, Any]], kind: str) -> int:
+    return next(number for number, row in enumerate(rows) if row.get("kind") == kind)
+
+
+def change(kind: str, **fields: Any) -> Callable[[list[Any]], int]:
+    def changed(rows: list[Any]) -> int:
+        number = first_of(rows, kind)
+        rows[number].update(fields)
+        return number + 1
+
+    return changed
+
+
+def twice(kind: str) -> Callable[[list[Any]], int]:
+    def changed(rows: list[Any]) -> int:
+        number = first_of(rows, kind)
+        rows.insert(number, rows[number])
+        return number + 2
+
+    return changed
+
+
+def replaced(number: int, row: Any) -> Callable[[list[Any]], int]:
+    def changed(rows: list[Any]) -> int:
+        rows[number] = row
+        return number + 1 if number >= 0 else len(rows) + number + 1
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (replaced(0, {"format": "something else"}), "does not begin with"),
+        (replaced(0, {"format": "toolscout-catalogue", "version": 2, "model": ""}), "of version 2"),
+        (replaced(3, []), "no JSON object"),
+        (replaced(3, {"kind": "secret"}), "unknown kind"),
+        (replaced(1, {"kind": "server", "key": "a", "title": "a", "trusted": True}), "before any scope"),
+        (twice("scope"), "comes twice"),
+        (twice("server"), "comes twice"),
+        (twice("tool"), "comes twice"),
+        (change("scope", tenant=""), "empty name"),
+        (change("scope", owner=7), "`owner` is no text"),
+        (change("tool", server="elsewhere"), "not in its scope"),
+        (change("tool", key="elsewhere__x"), "does not begin with its server"),
+        (change("tool", tags="art"), "`tags` is of the wrong kind"),
+        (change("tool", input_schema=[]), "`input_schema` is of the wrong kind"),
+        (change("tool", enabled="no"), "`enabled` is of the wrong kind"),
+        (change("tool", stamp=None), "`stamp` is no text"),
+        (change("switch", enabled=1), "neither true nor false"),
+        (change("vector", text="zz"), "hexadecimal"),
+        (change("vector", text="00"), "no hash of 16 bytes"),
+        (change("vector", f2="???"), "no base64"),
+        (change("vector", f2="AAA="), None),
+        (change("vector", f2=INFINITE), "a number that is none"),
+        (change("end", tool=1), "but 42 came"),
+        (replaced(-1, {"kind": "tool"}), None),
+    ],
+)
+async def test_a_broken_archive_is_refused_with_its_line_and_nothing_is_imported(
+    store: Store, archive: bytes, broken: Callable[[list[Any]], int], reason: str | None
+) -> None:
+    rows = [json.loads(line) for line in archive.splitlines()]
+    number = broken(rows)
+    made = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    with pytest.raises(InputFileError, match=reason) as caught:
+        await imported(store, made)
+    if reason:
+        assert f"the archive, line {number}: " in caught.value.message
+    assert await store.scopes() == []
+    assert (await store.overview(Caller())).generation == 0
+
+
+@pytest.mark.parametrize("kept", [0, 1, 40, -1])
+async def test_an_archive_that_was_cut_off_is_refused(store: Store, archive: bytes, kept: int) -> None:
+    cut = b"".join(archive.splitlines(keepends=True)[:kept])
+    with pytest.raises(InputFileError, match="before its last line"):
+        await imported(store, cut)
+    with pytest.raises(InputFileError, match="it is no JSON"):
+        await imported(store, cut + b'{"kind": "to')
+    assert await store.scopes() == []
+
+
+async def test_a_line_nested_without_end_is_refused(store: Store) -> None:
+    with pytest.raises(InputFileError, match="line 1: "):
+        await imported(store, b"[" * 100_000 + b"\n")

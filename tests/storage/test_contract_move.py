@@ -1,0 +1,143 @@
+"""Every store: a whole catalogue goes out into an archive and into another store, and nothing about it has changed."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from catalogues import OpenStore, keys, many, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout import Scout
+from toolscout.indexing.move import Moved, export_catalogue, import_catalogue
+from toolscout.models import Caller, Scope
+from toolscout.policy.rules import may_see
+from toolscout.ports import Store
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+
+pytestmark = promise("store:move")
+
+ANN, RED = Caller(user="ann"), Caller(tenant="red")
+STRANGE = "nul \x00, lone \ud800, bidi \u202e, ümlaut 猫"
+STUDIO = [
+    {"name": "paint", "server": "studio", "description": "Paint a wall", "tags": ["art"], "examples": ["paint it"]},
+    {"name": "forge", "server": "studio", "description": STRANGE, "output_schema": {"type": "object"}},
+]
+QUERIES = ("create invoice", "delete the photo", "export a calendar or a song", "paint a wall", "read recipe")
+
+
+async def exported(store: Store) -> tuple[bytes, Moved]:
+    out = io.BytesIO()
+    moved = await export_catalogue(store, out)
+    return out.getvalue(), moved
+
+
+async def imported(store: Store, archive: bytes, progress: Any = None) -> Moved:
+    return await import_catalogue(store, lambda: io.BytesIO(archive), "the archive", progress)
+
+
+async def filled(store: Store) -> None:
+    await publish(store, [*many(120), *STUDIO], own={"ann": [STUDIO[0]]}, embedder=HashEmbedder())
+    await publish(store, many(12), tenant="red", embedder=HashEmbedder())
+    await store.set_enabled(Scope(), "many__create_invoice_00000", False)
+    await store.set_enabled(Scope(), "studio__paint", True)
+    await store.set_enabled(ANN.scope, "studio__paint", False)
+
+
+async def answers(store: Store) -> list[Any]:
+    scout = Scout(store=store, embedder=HashEmbedder(), settings=Settings())
+    found = []
+    for text in QUERIES:
+        for caller in (Caller(), ANN, RED):
+            answer = await scout.search_tools(text, caller=caller)
+            found.append([(match.tool.key, match.score, match.tool.fingerprint) for match in answer])
+    return found
+
+
+async def contents(store: Store) -> list[Any]:
+    return [
+        (
+            scope,
+            await store.servers(scope),
+            await store.stored_tools(scope),
+            await store.switches(scope),
+            [await store.stamps(scope, server.key) for server in await store.servers(scope)],
+        )
+        for scope in await store.scopes()
+    ]
+
+
+async def test_what_moved_there_and_back_is_the_same_and_gives_the_same_top_10(new_store: OpenStore) -> None:
+    first, last = (open_store(Settings(store="memory:"), may_see) for _ in range(2))
+    await first.open()
+    await last.open()
+    there = await new_store()
+    await filled(first)
+    archive, out = await exported(first)
+    came = await imported(there, archive)
+    again, _ = await exported(there)
+    await imported(last, again)
+    assert again == archive
+    assert (out.tools, out.servers, out.scopes, out.switches, out.unembedded) == (135, 4, 3, 3, 0)
+    assert (came.tools, came.vectors, came.unembedded) == (135, out.vectors, 0)
+    for store in (there, last):
+        assert await contents(store) == await contents(first)
+        assert await store.unembedded("hash-1") == []
+        assert await answers(store) == await answers(first)
+    await first.close()
+    await last.close()
+
+
+async def test_indexing_the_same_servers_after_a_move_finds_nothing_to_do(store: Store) -> None:
+    source = open_store(Settings(store="memory:"), may_see)
+    await source.open()
+    await filled(source)
+    await imported(store, (await exported(source))[0])
+    embedder = HashEmbedder()
+    scout = Scout(store=store, embedder=embedder, settings=Settings())
+    report = await scout.index_tools([*many(120), *STUDIO])
+    assert (report.unchanged, report.new, report.changed, report.embedded) == (122, 0, 0, 0)
+    assert embedder.documents == []
+    await source.close()
+
+
+async def test_servers_of_the_archive_replace_those_of_the_same_key_and_others_stay(store: Store) -> None:
+    source = open_store(Settings(store="memory:"), may_see)
+    await source.open()
+    await publish(source, [STUDIO[0]], embedder=HashEmbedder())
+    archive, _ = await exported(source)
+    await publish(store, [STUDIO[1], *many(2)], embedder=HashEmbedder())
+    await imported(store, archive)
+    assert await keys(store) == ["many__create_invoice_00000", "many__read_invoice_00001", "studio__paint"]
+    await source.close()
+
+
+async def test_a_store_with_another_model_keeps_it_and_is_told_what_has_no_vector(store: Store) -> None:
+    source = open_store(Settings(store="memory:"), may_see)
+    await source.open()
+    await publish(source, STUDIO, embedder=HashEmbedder())
+    archive, _ = await exported(source)
+    await publish(store, many(3), embedder=HashEmbedder("hash-2", dimension=32))
+    moved = await imported(store, archive)
+    assert (moved.model_id, moved.unembedded) == ("hash-2", 2)
+    assert (await store.overview(Caller())).model_id == "hash-2"
+    assert {tool.name for tool in await store.unembedded("hash-2")} == {"paint", "forge"}
+    await source.close()
+
+
+async def test_an_empty_catalogue_moves_too(new_store: OpenStore) -> None:
+    one, two = await new_store(), await new_store()
+    archive, moved = await exported(one)
+    assert (moved.tools, moved.model_id) == (0, "")
+    assert len(archive.splitlines()) == 2
+    assert (await imported(two, archive)).tools == 0
+    assert await two.scopes() == []
+
+
+async def test_progress_is_told(store: Store) -> None:
+    await publish(store, many(30))
+    archive, _ = await exported(store)
+    told: list[tuple[int, int]] = []
+    await imported(store, archive, lambda done, total: told.append((done, total)))
+    assert told[-1] == (30, 30)

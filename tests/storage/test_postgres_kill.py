@@ -1,0 +1,71 @@
+"""Kill -9 at any moment of indexing into PostgreSQL: what every reader then finds is wholly one edition."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from editions import edition, open_editions
+from promises import promise
+from toolscout import Scout
+from writers import Writers
+
+KILLS = 100
+STATEMENTS = 110
+"""About what three publications send to PostgreSQL: a writer that counts kills itself anywhere within them."""
+
+_WHOLE = """
+    SELECT s.tools, (SELECT count(*) FROM toolscout.tools t WHERE t.tenant = s.tenant AND t.owner = s.owner),
+        (SELECT count(*) FROM toolscout.servers v WHERE v.tenant = s.tenant AND v.owner = s.owner)
+    FROM toolscout.scopes s
+"""
+
+
+@pytest.fixture
+def writers() -> Iterator[Writers]:
+    made = Writers()
+    yield made
+    made.close()
+
+
+async def visible_edition(reader: Scout, db: psycopg.Connection) -> int:
+    """Check that reader and database hold one whole edition; return its number, or -1 for an empty catalogue."""
+    await reader._store._catch_up()
+    listed = await reader.list_tools(page_size=100, detail="full")
+    if not listed:
+        return -1
+    numbers = {int(match.tool.description.split()[1]) for match in listed}
+    assert len(numbers) == 1, f"editions {sorted(numbers)} are mixed"
+    number = numbers.pop()
+    assert {match.tool.name for match in listed} == {row["name"] for row in edition(number)}
+    found = await reader.search_tools(f"only in {number}", ranker="semantic", top_k=1)
+    assert (found[0].tool.name, found.metadata.degraded) == (f"only_in_{number}", None)
+    with db.transaction():
+        for said, tools, servers in db.execute(_WHOLE).fetchall():
+            assert (said, servers) == (tools, 2)
+    return number
+
+
+@promise("store:kill9")
+async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(
+    database: Callable[[], str], writers: Writers
+) -> None:
+    url, dice = database(), random.Random(22)
+    visible, by_hand = -1, 0
+    with psycopg.connect(url, autocommit=True) as db:
+        async with open_editions(url) as reader:
+            for turn in range(KILLS):
+                if turn % 2:
+                    writers.start(url, visible + 1, kill_at=dice.randint(1, STATEMENTS))
+                    published = writers.last_words()
+                else:
+                    published = writers.kill(writers.start(url, visible + 1), after_s=dice.uniform(0, 0.3))
+                    by_hand += bool(published)
+                before, visible = visible, await visible_edition(reader, db)
+                assert visible >= max(published, default=before), "an edition that was published is lost"
+            assert await reader._store.unembedded("hash-1") == []
+    assert visible > 10
+    assert by_hand

@@ -1,0 +1,174 @@
+"""Several replicas on one database: what one publishes all serve, told or not, and one at a time has a lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from catalogues import keys, look_for, many, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout import Scout, Settings
+from toolscout.models import Caller, Scope
+from toolscout.policy.rules import may_see
+from toolscout.storage import open_store
+from toolscout.storage.postgres import watch, writes
+from toolscout.storage.postgres.store import PostgresStore
+from waiting import eventually
+
+pytestmark = promise("store:contract")
+
+FRESH_S = 10.0
+"""How long a test waits; how long it takes is measured in benchmarks/scale."""
+
+
+@pytest.fixture
+async def pair(database: Callable[[], str]) -> AsyncIterator[Callable[..., Any]]:
+    """Give what opens replicas on one database."""
+    url = database()
+    opened: list[PostgresStore] = []
+
+    async def replica(**settings: Any) -> PostgresStore:
+        store = open_store(Settings(store=url, **settings), may_see)
+        assert isinstance(store, PostgresStore)
+        opened.append(store)
+        await store.open()
+        return store
+
+    yield replica
+    for store in opened:
+        await store.close()
+
+
+async def sees(store: PostgresStore, count: int, caller: Caller | None = None) -> None:
+    """Wait until a replica shows so many tools."""
+
+    async def there() -> bool:
+        return len(await keys(store, caller)) == count
+
+    await eventually(there, FRESH_S)
+
+
+@pytest.mark.parametrize("resident_tools", [50_000, 0], ids=["postgres", "postgres-large"])
+async def test_a_publication_of_one_replica_is_served_by_the_other(
+    pair: Callable[..., Any], resident_tools: int
+) -> None:
+    one, two = await pair(resident_tools=resident_tools), await pair(resident_tools=resident_tools)
+    assert await keys(two) == await keys(two, Caller(user="ann")) == []
+    await publish(one, many(5), own={"ann": many(2, server="hers")}, embedder=HashEmbedder())
+    await sees(two, 5)
+    await sees(two, 7, Caller(user="ann"))
+    assert (await look_for(two, "create invoice")).cosine.max() > 0.5
+    await two.set_enabled(Scope(), "many__create_invoice_00000", False)
+    await sees(one, 4)
+    await one.remove_user("local", "ann")
+    await sees(two, 4, Caller(user="ann"))
+
+
+async def test_what_nobody_was_told_is_found_by_asking(
+    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await pair(), await pair()
+    monkeypatch.setattr(writes, "CHANNEL", "nobody_listens")
+    await publish(one, many(5), embedder=HashEmbedder())
+    await sees(two, 5)
+
+
+async def test_being_told_is_enough(pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_ASK_S", 2 * FRESH_S)
+    one, two = await pair(), await pair()
+    await publish(one, many(5), embedder=HashEmbedder())
+    await sees(two, 5)
+
+
+async def test_a_replica_whose_watch_is_cut_off_connects_again(pair: Callable[..., Any], postgres: Any) -> None:
+    one, two = await pair(), await pair()
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'toolscout' AND pid <> pg_backend_pid()"
+        )
+    await publish(one, many(6), embedder=HashEmbedder())
+    await sees(two, 6)
+
+    async def fresh() -> bool:
+        return not (await two.overview(Caller())).stale
+
+    await eventually(fresh, FRESH_S)
+
+
+async def test_replicas_that_publish_at_once_take_turns_and_lose_nothing(pair: Callable[..., Any]) -> None:
+    scouts = [Scout(store=await pair(), embedder=HashEmbedder(), settings=Settings(embedder="none")) for _ in range(3)]
+    await asyncio.gather(
+        *(
+            scout.index_tools(many(4, server=f"server-{number}-{turn}"), caller=Caller(tenant=tenant))
+            for turn in range(3)
+            for number, scout in enumerate(scouts)
+            for tenant in ("red", "blue")
+        )
+    )
+    for scout in scouts:
+        for tenant in ("red", "blue"):
+            await sees(scout._store, 36, Caller(tenant=tenant))
+
+
+async def test_many_who_ask_for_a_tenant_at_once_load_it_once(
+    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await pair(), await pair()
+    await publish(one, many(30), tenant="red", embedder=HashEmbedder())
+    loads = 0
+    reading = two._reading
+
+    async def counted(scope: Scope) -> None:
+        nonlocal loads
+        loads += scope.tenant == "red"
+        await reading(scope)
+
+    monkeypatch.setattr(two, "_reading", counted)
+    found = await asyncio.gather(*(keys(two, Caller(tenant="red")) for _ in range(50)))
+    assert {len(item) for item in found} == {30}
+    assert loads == 1
+
+
+async def test_the_model_of_one_replica_is_the_model_of_all(pair: Callable[..., Any]) -> None:
+    one, two = await pair(), await pair(resident_tools=0)
+    await publish(one, many(5), tenant="red", embedder=HashEmbedder())
+    await publish(two, many(5), tenant="blue", embedder=HashEmbedder())
+    scout = Scout(store=one, embedder=HashEmbedder("hash-2", dimension=32), settings=Settings())
+    await scout.refresh()
+    for store in (one, two):
+        for tenant in ("red", "blue"):
+            caller = Caller(tenant=tenant)
+
+            async def follows(store: PostgresStore = store, caller: Caller = caller) -> bool:
+                return (await store.overview(caller)).model_id == "hash-2"
+
+            await eventually(follows, FRESH_S)
+            other = Scout(store=store, embedder=HashEmbedder("hash-2", dimension=32), settings=Settings())
+            answer = await other.search_tools("create invoice", ranker="semantic", caller=caller)
+            assert answer.metadata.degraded is None
+            assert answer[0].score is not None
+            assert answer[0].score > 0.3
+
+
+@promise("replica:turns")
+async def test_a_lease_counts_its_holders_so_that_a_late_one_can_be_told(
+    pair: Callable[..., Any],
+) -> None:
+    one, two = await pair(), await pair()
+    fence = "SELECT holder, fence FROM toolscout.leases"
+    with psycopg.connect(one._link.conninfo, autocommit=True) as db:
+        assert await one.lease("index:mail", "first", 0.01)
+        await eventually(lambda: two.lease("index:mail", "second", 60), FRESH_S)
+        assert db.execute(fence).fetchall() == [("second", 2)]
+        assert not await one.lease("index:mail", "first", 60)
+        assert await two.lease("index:mail", "second", 60)
+        assert db.execute(fence).fetchall() == [("second", 2)]
+        await two.release("index:mail", "second")
+        assert await one.lease("index:mail", "first", 60)
+        assert db.execute(fence).fetchall() == [("first", 3)]

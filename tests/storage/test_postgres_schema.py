@@ -1,0 +1,140 @@
+"""The schema of a database: made once however many start, never downgraded, and what goes takes its own along."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import editions
+from catalogues import keys, many, publish
+from embedders import HashEmbedder
+from postgres_server import Databases
+from promises import promise
+from toolscout import SchemaVersionError, SettingError, StoreError
+from toolscout.models import Caller, Scope
+from toolscout.policy.rules import may_see
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+from toolscout.storage.postgres import schema
+
+REPLICAS = 10
+
+
+@promise("store:upgrade")
+async def test_ten_processes_may_make_the_schema_at_once(postgres: Databases) -> None:
+    url = postgres.empty()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(Path(editions.__file__)), "open", url, str(REPLICAS), stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await asyncio.wait_for(process.communicate(), 120)
+    assert said.split() == [b"ended", str(REPLICAS).encode()]
+    with psycopg.connect(url) as db:
+        assert db.execute("SELECT version FROM toolscout.schema_version").fetchall() == [(len(schema.MIGRATIONS),)]
+
+
+@promise("store:upgrade")
+async def test_a_newer_schema_is_refused_with_what_to_do_and_not_touched(database: Callable[[], str]) -> None:
+    url, newer = database(), len(schema.MIGRATIONS) + 1
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("UPDATE toolscout.schema_version SET version = %s", (newer,))
+        store = open_store(Settings(store=url), may_see)
+        with pytest.raises(SchemaVersionError, match=f"has schema {newer}") as caught:
+            await store.open()
+        await store.close()
+        assert "upgrade toolscout" in caught.value.hint
+        assert db.execute("SELECT version FROM toolscout.schema_version").fetchall() == [(newer,)]
+
+
+@promise("store:upgrade")
+async def test_a_migration_that_fails_leaves_the_database_as_it_was(
+    database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, known = database(), schema.MIGRATIONS
+    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE half (x int); CREATE TABLE tools (x int)"))
+    store = open_store(Settings(store=url), may_see)
+    with pytest.raises(StoreError, match="already exists"):
+        await store.open()
+    await store.close()
+    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE notes AS SELECT 1 AS one"))
+    store = open_store(Settings(store=url), may_see)
+    await store.open()
+    await publish(store, many(3))
+    assert len(await keys(store)) == 3
+    await store.close()
+    with psycopg.connect(url) as db:
+        assert db.execute("SELECT to_regclass('toolscout.half'), one FROM toolscout.notes").fetchall() == [(None, 1)]
+
+
+@promise("store:contract")
+@pytest.mark.parametrize("resident_tools", [50_000, 0], ids=["postgres", "postgres-large"])
+async def test_a_server_or_a_user_that_goes_takes_every_row_along(
+    database: Callable[[], str], resident_tools: int
+) -> None:
+    url = database()
+    store = open_store(Settings(store=url, resident_tools=resident_tools), may_see)
+    await store.open()
+    own = {"ann": many(4, server="hers"), "bob": many(2, server="his")}
+    await publish(store, [*many(5), *many(3, server="gone")], own=own, embedder=HashEmbedder())
+    for scope in (Scope(owner="ann"), Scope(owner="bob")):
+        server = (await store.servers(scope))[0].key
+        await store.set_enabled(scope, f"{server}__create_invoice_00000", False)
+    assert await store.remove_server(Scope(), "gone") == 3
+    assert await store.remove_user("local", "ann") == 4
+    with psycopg.connect(url) as db:
+        columns = (("servers", "key"), ("tools", "server"), ("switches", "key"), ("search_rows", "server"))
+        left = {
+            table: db.execute(
+                f"SELECT count(*) FROM toolscout.{table} WHERE owner = 'ann' OR {column} LIKE 'gone%'"
+            ).fetchone()
+            for table, column in columns
+        }
+        counted = db.execute("SELECT coalesce(sum(tools), 0) FROM toolscout.summaries WHERE owner <> 'bob'").fetchone()
+        words = "SELECT count(*) FROM toolscout.term_counts WHERE tools <> 0 AND (owner = 'ann' OR server = 'gone')"
+        assert db.execute(words).fetchone() == (0,)
+    assert left == dict.fromkeys(left, (0,))
+    assert counted == ((5,) if resident_tools == 0 else (0,))
+    assert len(await keys(store, Caller(user="bob"))) == 6
+    await store.close()
+
+
+@promise("store:contract")
+async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]) -> None:
+    url = database()
+    store = open_store(Settings(store=url, resident_tools=0), may_see)
+    await store.open()
+    touched = """
+        SELECT 'tool', key, xmin::text FROM toolscout.tools
+        UNION SELECT 'row', key, xmin::text FROM toolscout.search_rows
+    """
+    with psycopg.connect(url, autocommit=True) as db:
+        await publish(store, many(20), embedder=HashEmbedder())
+        before = db.execute(touched).fetchall()
+        await publish(store, [{**many(20)[0], "description": "changed"}, *many(20)[1:]], embedder=HashEmbedder())
+        after = db.execute(touched).fetchall()
+    assert {row[:2] for row in set(after) - set(before)} == {
+        ("tool", "many__create_invoice_00000"),
+        ("row", "many__create_invoice_00000"),
+    }
+    await store.close()
+
+
+@promise("store:contract")
+def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("psycopg", "toolscout.storage.postgres"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(SettingError) as caught:
+        open_store(Settings(store="postgresql://localhost/x"), may_see)
+    assert "toolscout[postgres]" in caught.value.hint
+
+
+@promise("store:contract")
+@pytest.mark.parametrize("url", ["postgresql://[::1", "postgresql://host/x?nonsense=1"])
+def test_an_address_that_cannot_be_read_is_a_setting_error(url: str) -> None:
+    with pytest.raises(SettingError, match="cannot be read"):
+        open_store(Settings(store=url), may_see)
