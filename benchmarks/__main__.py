@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from benchmarks import trust
 from benchmarks.gateway import echo
 from benchmarks.quality import sets
 from benchmarks.speed import catalogue, growth
@@ -12,3 +13,4 @@ asyncio.run(sets.measure())
 catalogue.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
+trust.main()

@@ -66,6 +66,10 @@ DISGUISE: tuple[Rule, ...] = (
                 r"[.!?)] )system ?: ?(?:you|all|new|grant|ignore|the user|override|"
                 r"approve|security|disable)\b",
             ),
+            pattern(
+                "system|assistant & ---|===|###|***",
+                r"[-=#*]{3,} ?(?:system|assistant)(?: prompt| message| override)? ?(?:[-=#*]{3,}|:)",
+            ),
             pattern("human & assistant", r"\bhuman: [^\0]{3,300}?\bassistant: "),
             pattern(
                 "</",
@@ -106,7 +110,7 @@ DISGUISE: tuple[Rule, ...] = (
     ),
     Rule(
         id="prefers-itself",
-        sentence="It asks to be chosen over other tools, or before them, which the ranking does not heed.",
+        sentence="It asks to be chosen over other tools, or before them.",
         severity="notice",
         patterns=(
             pattern(

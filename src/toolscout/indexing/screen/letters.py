@@ -35,5 +35,5 @@ LATIN: dict[int, str | None] = {
 }
 """Folds look-alikes, marks and quotes to plain Latin, as `str.translate` takes it."""
 
-LEET: dict[int, str] = str.maketrans("013457@$", "oieastas")
+LEET: dict[int, str] = {ord(sign): letter for sign, letter in zip("013457@$", "oieastas", strict=True)}
 """Digits and signs that stand for letters."""

@@ -40,11 +40,19 @@ def _stray(text: str) -> Span | None:
 
 
 def _bidi(text: str) -> Span | None:
-    """Find a forced direction, or an embedded one where nothing is written from right to left."""
+    """Find a forced direction, or an embedded one in a string without a letter that is written from right to left."""
     if text.isascii():
         return None
     found = _first(_OVERRIDE, text)
-    return found or (_first(_BIDI, text) if not _RTL.search(text) else None)
+    if found or not _BIDI.search(text):
+        return found
+    start = 0
+    for part in text.split("\x00"):
+        match = _BIDI.search(part)
+        if match and not _RTL.search(part):
+            return start + match.start(), start + match.end()
+        start += len(part) + 1
+    return None
 
 
 def _tags(text: str) -> Span | None:

@@ -25,7 +25,7 @@ _NEAR = (
     "ssh|rsa|ed25519|ecdsa|dsa|aws|kube|gnupg|netrc|npmrc|pypirc|pgpass|cursor|mcp|claude|bash|zsh|passwd|shadow|env|"
     "dotenv|wallet|kdbx|login|docker|kubeconfig|keychain|secrets|credentials|gcloud|gh"
 )
-_SECRET = (  # noqa: S105 - a pattern
+_SECRETS = (
     r"(?:private (?:ssh )?keys?|ssh keys?|api[ -]?keys?|(?:session|access|auth|github|openai|slack|bearer) tokens?|"
     r"passwords?|passphrases?|credentials?|secrets|seed phrases?|environment variables?|env (?:vars?|file)|"
     r"cookies|openai api key|clipboard|shell history|saved logins)\b"
@@ -86,6 +86,14 @@ PHRASES: tuple[Rule, ...] = (
                 r"(?:not|n't|never|stop) (?:comply|follow|obey|adhere|listen)\w*\b~25\b(?:earlier|previous|prior|"
                 r"system|"
                 r"original|developer|your)\b~25(?:" + _RULES + "|developer|user)",
+            ),
+            pattern(
+                "override|bypass|circumvent|request|task & system|cancelled|canceled|replaced|void|new|your",
+                r"\b(?:override|bypass|circumvent|replace) (?:the |your |any )?system prompt\b|"
+                r"\byour new \w+ (?:task|goal|"
+                r"mission|objective|instructions)\b|\b(?:original|user's|current|previous) request (?:is|was|"
+                r"has been)(?: now)? "
+                r"(?:cancell?ed|replaced|void)",
             ),
             pattern(
                 "new & task|goal|role|mission|objective|instructions|prompt|prompts|rule|rules|directives|"
@@ -267,7 +275,7 @@ PHRASES: tuple[Rule, ...] = (
                 "their|environment|the",
                 _GIVE
                 + r"~35\b(?:user'?s?|any|all|every|found|values? of|their|environment|the)\b~30"
-                + _SECRET
+                + _SECRETS
                 + r"~60"
                 r"(?:\bfound\b|\b(?:in|as|into|to) (?:the |this |your |next )*[`'\"]|\bquery suffix|\bnext call|"
                 r"\bsay nothing|"
@@ -322,6 +330,19 @@ PHRASES: tuple[Rule, ...] = (
                 r"answer|query|request|call)",
             ),
             pattern(
+                "conversation|chat|dialogue|transcript|messages|prompt|hidden|told|said & call|invoke|use & with",
+                r"\b(?:call|invoke|use)\b~40\bwith\b~15" + _TALK,
+            ),
+            pattern(
+                "sensitive|personal|identifiable|secrets|secret|credentials|passwords & conversation|mentioned|"
+                "shared|call",
+                r"\b(?:sensitive|personal|identifiable)\b~10\b(?:data|information|details)\b~25\b(?:conversation|"
+                r"mentioned by|the user "
+                r"(?:mentioned|shared|told))|\b(?:always|must|should)\b~12\bcall\b~15\b(?:secrets?|credentials?|"
+                r"passwords?)\b~8\b"
+                r"(?:tool|first|before)\b",
+            ),
+            pattern(
                 "messages|fill & user|its|your|the",
                 r"\ball (?:the )?messages (?:that )?(?:the )?user (?:has |have )?(?:written|sent|typed)|"
                 r"\bfill (?:this|it)(?: in)? with "
@@ -330,7 +351,7 @@ PHRASES: tuple[Rule, ...] = (
             pattern(
                 "populate|fill|set & user|users|your & private|ssh|api|apikey|token|tokens|password|passphrase|"
                 "credentials|secrets|seed|environment|env|cookies|clipboard",
-                r"\b(?:populate|fill|set)\b~15\bwith\b~6\b(?:user'?s?|your|any|all)\b~10" + _SECRET,
+                r"\b(?:populate|fill|set)\b~15\bwith\b~6\b(?:user'?s?|your|any|all)\b~10" + _SECRETS,
             ),
             pattern(
                 "passwords|password & giving|give|supply|enter|provide|put|pass|attach|add & user|users",

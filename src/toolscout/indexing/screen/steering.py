@@ -145,6 +145,15 @@ STEERING: tuple[Rule, ...] = (
                 r"whenever) the [a-z]+ (?:[a-z]+ )?tool is (?:present|available|"
                 r"called|used)\b~15\b(?:always|must|change|set)\b",
             ),
+            pattern(
+                "another|any|other & tool|tools & prepend|append|footer|synchronization",
+                r"\b(?:another|any|any other|every|all) tools?\b~80\b(?:always|must)\b~20\b(?:prepend|append)\b",
+            ),
+            pattern(
+                "send|transfer|delete|pay|payment|payments|email|upload|wipe|purchase & call|invoke & must|always",
+                r"\b(?:must|always)(?: also| always| first)* (?:call|invoke)\b~12\b(?:send|transfer|delete|pay|"
+                r"payments?|email|upload|wipe|purchase)\b",
+            ),
         ),
     ),
     Rule(
@@ -234,7 +243,7 @@ STEERING: tuple[Rule, ...] = (
                 "asking|waiting|requesting|ask|confirm|confirmation & without|do|don|never|should|must|no",
                 r"\b(?:go ahead|proceed|do this|do it|continue|execute|delete|transfer|call|fill|pay|buy|send|"
                 r"run)\b~60\bwithout (?:asking|waiting for|"
-                r"requesting)\b|\b(?:do not|don't|never|should not|must not) ask (?:them|the user|"
+                r"requesting)\b|\b(?:do not|don't|never|should not|must not) ask (?:(?:them|the user)(?! to\b)|"
                 r"for (?:confirmation|permission|approval))\b|\bno need to "
                 r"confirm\b|\bno confirmation (?:is )?(?:needed|required|necessary)\b",
             ),
@@ -273,6 +282,14 @@ STEERING: tuple[Rule, ...] = (
                 r"copilot-instructions)\b^^40\b(?:so that|stay|always|force|trust)|"
                 r"\b(?:save|store|write|remember)\b~25\b(?:your )?(?:long-term )?memory\b~10\bthat\b~60\b(?:must|"
                 r"have to|has to|always|act)\b",
+            ),
+            pattern(
+                "any|every|each|all|failure & request|requests|message|messages|question|questions|prompt|call|"
+                "turn & "
+                "always|must|tool",
+                r"\b(?:for|before|on|with) (?:any|every|each|all) (?:user )?(?:requests?|messages?|questions?|"
+                r"prompts?|turns?)\b~20\b"
+                r"(?:always|must)\b~12\b(?:call|use|invoke)\b|\bfailure to (?:call|use|invoke) this tool\b",
             ),
         ),
     ),

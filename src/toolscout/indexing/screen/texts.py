@@ -9,8 +9,9 @@ import html
 import re
 import unicodedata
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from toolscout.indexing.screen.letters import IGNORABLE, LATIN, LEET
@@ -43,6 +44,7 @@ _ROT13 = frozenset(codecs.encode(word, "rot13")[:STEM] for word in _TELLING)
 _BACKWARDS = frozenset(word[::-1][:STEM] for word in _TELLING)
 _LONG_TOKEN = 16
 _SINGLES = 4
+_FEW = 24
 _LETTERS = frozenset("bcdefghjklmnopqrstuvwxyz")
 _MAX_TOKENS = 64
 _MAX_ROUNDS = 2
@@ -148,10 +150,10 @@ def readings(raw: str, telling: frozenset[str]) -> Iterator[Reading]:
 def _folded(raw: str, how: str, telling: frozenset[str]) -> Iterator[tuple[Reading, list[str]]]:
     lower = raw.lower()
     if not raw.isascii():
-        lower = unicodedata.normalize("NFKC", lower.translate(IGNORABLE)).lower()
+        lower = _mapped(lower, _compatible)
     text = " ".join(lower.replace("_", " ").split())
     if not text.isascii():
-        bare = unicodedata.normalize("NFKD", text).translate(LATIN)
+        bare = _mapped(text, _latin)
         if bare != text:
             yield _reading(how, _changed(bare, text))
             text = bare
@@ -169,6 +171,26 @@ def _folded(raw: str, how: str, telling: frozenset[str]) -> Iterator[tuple[Readi
         yield _reading(_also(how, "rot13"), codecs.decode(text, "rot13"))
     if not reading.stems.isdisjoint(_BACKWARDS):
         yield _reading(_also(how, "read backwards"), END.join(part[::-1] for part in text.split(END)))
+
+
+def _mapped(text: str, change: Callable[[str], str]) -> str:
+    """Change every character beyond ASCII; most texts hold a few kinds of them, a dash or a quote."""
+    odd = [character for character in set(text) if character > "\x7f"]
+    if len(odd) > _FEW:
+        return text.translate({ord(character): change(character) for character in odd})
+    for character in sorted(odd):
+        text = text.replace(character, change(character))
+    return text
+
+
+@lru_cache(maxsize=4_096)
+def _compatible(character: str) -> str:
+    return "" if ord(character) in IGNORABLE else unicodedata.normalize("NFKC", character).lower()
+
+
+@lru_cache(maxsize=4_096)
+def _latin(character: str) -> str:
+    return unicodedata.normalize("NFKD", character).translate(LATIN)
 
 
 def _reading(how: str, text: str) -> tuple[Reading, list[str]]:
@@ -206,7 +228,7 @@ def _decoded(text: str, *, long: int, numbers: int) -> Iterator[tuple[str, str]]
     if text.count("%") > 8:
         yield "percent-encoded", _each(text, urllib.parse.unquote)
     if "\\x" in text or "\\u00" in text:
-        yield "escaped", _ESCAPED.sub(lambda match: _BYTE.sub(lambda byte: chr(int(byte[1], 16)), match[0]), text)
+        yield "escaped", _ESCAPED.sub(lambda match: _BYTE.sub(_character, match[0]), text)
     tokens = _TOKEN.findall(text)[:_MAX_TOKENS] if long >= _LONG_TOKEN else []
     words = {token: word for token in tokens if (word := _from_token(token))}
     if words:
@@ -215,8 +237,12 @@ def _decoded(text: str, *, long: int, numbers: int) -> Iterator[tuple[str, str]]
         yield "character codes", _CODES.sub(lambda match: _from_codes(match[0]), text)
 
 
-def _each(text: str, change: Any) -> str:
-    return END.join(str(change(part)).replace(END, "") for part in text.split(END))
+def _character(byte: re.Match[str]) -> str:
+    return chr(int(byte[1], 16) or 32)
+
+
+def _each(text: str, change: Callable[[str], str]) -> str:
+    return END.join(change(part).replace(END, "") for part in text.split(END))
 
 
 def _hidden_tags(text: str) -> str | None:
