@@ -73,6 +73,7 @@ def test_every_rule_is_a_record_of_its_own() -> None:
 
 PLACES = {
     "/name": {"name": "TEXT"},
+    "/id": {"name": "a", "id": "TEXT"},
     "/title": {"name": "a", "title": "TEXT"},
     "/description": {"name": "a", "description": "TEXT"},
     "/category": {"name": "a", "category": "TEXT"},

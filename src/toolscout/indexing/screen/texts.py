@@ -88,6 +88,7 @@ class Texts:
 def _strings(tool: Tool) -> Iterator[tuple[Any, str]]:
     parts: tuple[tuple[str, Any], ...] = (
         ("name", tool.name),
+        ("id", "" if tool.id == tool.key else tool.id),
         ("title", tool.title),
         ("description", tool.description),
         ("category", tool.category),
