@@ -22,7 +22,7 @@ _PATH = (
     r"\bkubeconfig|\bkeychain\b|\bsecrets?\.(?:json|ya?ml|txt)|\bcredentials\.json|\.config/gcloud)"
 )
 _NEAR = (
-    "ssh|rsa|ed25519|ecdsa|dsa|aws|kube|gnupg|netrc|npmrc|pypirc|pgpass|cursor|mcp|claude|bash|zsh|passwd|shadow|env|"
+    "ssh|rsa|ed25519|ecdsa|dsa|aws|kube|gnupg|netrc|npmrc|pypirc|pgpass|cursor|mcp.json|claude|bash|zsh|passwd|shadow|env|"
     "dotenv|wallet|kdbx|login|docker|kubeconfig|keychain|secrets|credentials|gcloud|gh"
 )
 _SECRETS = (
