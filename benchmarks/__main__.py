@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks import turns
+from benchmarks import trust, turns
 from benchmarks.gateway import echo
 from benchmarks.quality import sets
 from benchmarks.registry import attach
@@ -16,3 +16,4 @@ asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
 asyncio.run(attach.measure())
 asyncio.run(turns.measure())
+trust.main()

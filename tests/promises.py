@@ -108,7 +108,7 @@ _CATALOGUE = _group(
     Promise(
         "catalog:quarantine",
         "Poisoned definitions are quarantined on every surface; detection and false-positive rates are stated.",
-        gap="comes with the screen stage of the index walk",
+        later="the screen finds them; keeping them from the surfaces comes with the index walk",
     ),
     Promise(
         "catalog:collision",

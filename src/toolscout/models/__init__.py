@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
-from toolscout.models.catalogue import FIELDS, Dropped, Entry, Facets, IndexReport, Overview, Publication, Terms
+from toolscout.models.catalogue import (
+    FIELDS,
+    Dropped,
+    Entry,
+    Facets,
+    Finding,
+    IndexReport,
+    Overview,
+    Publication,
+    Terms,
+)
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
 from toolscout.models.tools import (
     LOCAL,
@@ -46,6 +56,7 @@ __all__ = [
     "Entry",
     "Facets",
     "Filter",
+    "Finding",
     "IndexReport",
     "Intent",
     "Match",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from toolscout.models.tools import Document, Scope, Server, Tool
 
@@ -15,6 +16,17 @@ class Dropped:
 
     where: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a rule of the screen found in a definition: where, and an excerpt that is harmless to print."""
+
+    rule: str
+    reason: str
+    where: str
+    excerpt: str
+    severity: Literal["quarantine", "notice"]
 
 
 FIELDS = ("name", "server", "description", "parameters", "labels")
