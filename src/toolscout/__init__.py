@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolscout.errors import (
+        AuthError,
         BadToolError,
         CallError,
         CallTimeoutError,
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
         InputFileError,
         InvalidArgumentsError,
         InvalidValueError,
+        LimitError,
+        NotAllowedError,
         NotReadOnlyError,
+        PolicyError,
         SchemaVersionError,
         ServerUnavailableError,
         SettingError,
@@ -50,6 +54,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "errors": (
+        "AuthError",
         "BadToolError",
         "CallError",
         "CallTimeoutError",
@@ -61,7 +66,10 @@ _HOME = {
         "InputFileError",
         "InvalidArgumentsError",
         "InvalidValueError",
+        "LimitError",
+        "NotAllowedError",
         "NotReadOnlyError",
+        "PolicyError",
         "SchemaVersionError",
         "ServerUnavailableError",
         "SettingError",
@@ -93,6 +101,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Answer",
+    "AuthError",
     "BadToolError",
     "CallError",
     "CallTimeoutError",
@@ -110,7 +119,10 @@ __all__ = [
     "InputFileError",
     "InvalidArgumentsError",
     "InvalidValueError",
+    "LimitError",
+    "NotAllowedError",
     "NotReadOnlyError",
+    "PolicyError",
     "SchemaVersionError",
     "Scout",
     "Server",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolscout.models.access import ApiKey
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
 from toolscout.models.catalogue import FIELDS, Dropped, Entry, Facets, IndexReport, Overview, Publication, Terms
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
@@ -34,6 +35,7 @@ __all__ = [
     "LOCAL",
     "TEMPLATE",
     "Answer",
+    "ApiKey",
     "CallResult",
     "Caller",
     "Candidates",

@@ -97,6 +97,8 @@ class Facets:
     enabled: bool
     trusted: bool
     tokens: int
+    read_only: bool = False
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
