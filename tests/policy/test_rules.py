@@ -123,7 +123,7 @@ def test_no_rule_lets_another_tenants_a_held_or_a_switched_off_tool_through(tool
 
 
 def test_an_error_in_a_rule_denies(tool: Make) -> None:
-    broken = Rule(name="broken", who=frozenset({"anyone"}), servers=5)  # type: ignore[arg-type]
+    broken = Rule(name="broken", who=frozenset({"anyone"}), may="see", servers=5)  # type: ignore[arg-type]
     judged = Rules(Policy(allow=(Rule(name="all", who=frozenset({"anyone"})),), deny=(broken,)))
     assert not judged(ANN, tool())
     assert not judged.may_call(ANN, tool())
