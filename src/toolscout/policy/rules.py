@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from toolscout.models import Caller, Facets
+from toolscout.models import Caller, Facets, Tool
 from toolscout.policy.document import ANYONE, Act, Policy, Rule
 
 _REMEMBERED_CALLERS = 1_024
+
+Judged = Facets | Tool
+"""Both say all that a rule asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +24,7 @@ class Decision:
     because: str
 
 
-def may_see(caller: Caller, tool: Facets) -> bool:
+def may_see(caller: Caller, tool: Judged) -> bool:
     """Decide what stands before any policy: same tenant, everyone's or their own, in reach, on, and not held back."""
     return (
         tool.enabled
@@ -46,15 +49,15 @@ class Rules:
         self.version += 1
         self._about = lru_cache(maxsize=_REMEMBERED_CALLERS)(self._sort_out)
 
-    def __call__(self, caller: Caller, tool: Facets) -> bool:
+    def __call__(self, caller: Caller, tool: Judged) -> bool:
         """Decide whether the caller may see the tool; an error in deciding denies."""
         return self._safely(caller, tool, "see")
 
-    def may_call(self, caller: Caller, tool: Facets) -> bool:
+    def may_call(self, caller: Caller, tool: Judged) -> bool:
         """Decide whether the caller may call the tool, which takes that they may see it."""
         return self._safely(caller, tool, "call")
 
-    def explain(self, caller: Caller, tool: Facets, act: Act) -> Decision:
+    def explain(self, caller: Caller, tool: Judged, act: Act) -> Decision:
         """Decide, and say why."""
         if not may_see(caller, tool):
             return Decision(allowed=False, because=_absence(caller, tool))
@@ -71,7 +74,7 @@ class Rules:
                 return Decision(allowed=True, because=f"{rule.name} allows it")
         return Decision(allowed=False, because="no rule allows it")
 
-    def _safely(self, caller: Caller, tool: Facets, act: Act) -> bool:
+    def _safely(self, caller: Caller, tool: Judged, act: Act) -> bool:
         try:
             return self.explain(caller, tool, act).allowed
         except Exception:  # noqa: BLE001 - a rule that cannot be judged denies
@@ -102,7 +105,7 @@ def _acts_denied(rule: Rule) -> Iterable[Act]:
     return ("see", "call") if rule.may == "see" else ("call",)
 
 
-def _fits(rule: Rule, tool: Facets, *, labels: bool) -> bool:
+def _fits(rule: Rule, tool: Judged, *, labels: bool) -> bool:
     """Hold a tool against a rule; the labels of a server that is not trusted open nothing (`labels`)."""
     if not labels and (rule.tags or rule.categories):
         return False
@@ -119,7 +122,7 @@ def _any(globs: Iterable[str], *names: str) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs for name in names)
 
 
-def _absence(caller: Caller, tool: Facets) -> str:
+def _absence(caller: Caller, tool: Judged) -> str:
     reasons: tuple[tuple[bool, str], ...] = (
         (tool.tenant != caller.tenant, "it belongs to another tenant"),
         (tool.owner not in (None, caller.user), "it belongs to another user"),

@@ -1,0 +1,92 @@
+"""The execute walk from its first stage to its last: route, policy, limits, call, and one audit line always."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolscout.errors import NotAllowedError, ToolNotFoundError, ToolscoutError
+from toolscout.execution.call import call
+from toolscout.models import Caller, CallResult, Scope, Tool
+from toolscout.policy.limits import Limits
+from toolscout.policy.rules import Rules
+from toolscout.ports import Store, ToolSource, Upstream
+from toolscout.telemetry import AuditLog, shape_of
+
+Behind = Callable[[Scope, str], ToolSource]
+"""What stands behind a server of a scope."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execute:
+    """What executing needs: where tools are found, who may call them, how often, and where that is written down."""
+
+    store: Store
+    behind: Behind
+    rules: Rules
+    limits: Limits
+    audit: AuditLog
+
+    async def call(
+        self,
+        key: str,
+        arguments: Any,
+        *,
+        caller: Caller,
+        version: str | None,
+        read_only: bool,
+        upstream: Upstream | None,
+        extra: Mapping[str, Any] | None,
+    ) -> CallResult:
+        """Call a tool, exactly once, or raise what says why not."""
+        started, tool, outcome = time.perf_counter(), None, "cancelled"
+        try:
+            tool = (await self.store.tools(caller, [key])).get(key)
+            if tool is None:
+                raise ToolNotFoundError(f"no tool has the key {key!r}")
+            self._check(caller, tool)
+            with self.limits.call(caller, key):
+                result = await call(
+                    self.behind(Scope(tenant=tool.tenant, owner=tool.owner), tool.server),
+                    tool,
+                    arguments,
+                    caller=caller,
+                    version=version,
+                    read_only=read_only,
+                    upstream=upstream,
+                    extra=extra,
+                )
+            outcome = "tool_error" if result.is_error else "ok"
+            return result
+        except ToolscoutError as error:
+            outcome = error.code
+            raise
+        except Exception:
+            outcome = "error"
+            raise
+        finally:
+            self._write(caller, key, tool, arguments, outcome, started)
+
+    def _check(self, caller: Caller, tool: Tool) -> None:
+        if not self.rules.may_call(caller, tool):
+            raise NotAllowedError(
+                f"you may see {tool.key}, and may not call it",
+                hint="ask the operator: `toolscout policy check` says which rule decides; nothing was sent",
+            )
+
+    def _write(self, caller: Caller, key: str, tool: Tool | None, arguments: Any, outcome: str, started: float) -> None:
+        refused = outcome in ("tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed")
+        self.audit.write(
+            "call",
+            tenant=caller.tenant,
+            user=caller.user,
+            key_id=caller.key,
+            tool=key[:300],
+            fingerprint=tool.fingerprint if tool else None,
+            decision="refused" if refused else "allowed",
+            outcome=outcome,
+            ms=round((time.perf_counter() - started) * 1_000, 3),
+            arguments=shape_of(arguments, tool.input_schema if tool else {}),
+        )

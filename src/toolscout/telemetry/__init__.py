@@ -1,0 +1,10 @@
+"""What the program tells of itself: events for whoever listens, and an audit line for every call.
+
+What may not be told is taken out here, and only here: see `redact`.
+"""
+
+from toolscout.telemetry.audit import AuditLog
+from toolscout.telemetry.events import described, emit
+from toolscout.telemetry.redact import shape_of
+
+__all__ = ["AuditLog", "described", "emit", "shape_of"]
