@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-GATEWAY = "comes with the diagnostics port"
+GATEWAY = "come with telemetry and REST"
 EXECUTION = "comes with the audit log"
 
 
@@ -172,7 +172,11 @@ _STORAGE = _group(
         "store:down",
         "The database stops: liveness true, readiness false, stale answers or a typed error within 2 s, recovery "
         "within 5 s.",
-        gap=f"a database that can stop comes with PostgreSQL; readiness {GATEWAY}",
+    ),
+    Promise(
+        "replica:turns",
+        "One replica at a time indexes a given server, the others serve what it published; when it dies, another takes "
+        "over.",
     ),
     Promise("store:full", "Disk full: a typed error, the old generation still served."),
     Promise("store:upgrade", "Databases of earlier versions migrate; newer ones are refused clearly."),
@@ -221,7 +225,7 @@ _EGRESS = _group(
     Promise(
         "docs:complete",
         "Every setting, flag, metric, error code and endpoint is documented; README blocks run.",
-        gap=f"settings, flags, errors and blocks are tested in tests/docs; metrics and endpoints: {GATEWAY}",
+        gap=f"settings, flags, errors and blocks are tested in tests/docs; metrics and endpoints {GATEWAY}",
     ),
 )
 

@@ -15,6 +15,7 @@ from toolscout.models import IndexReport, ServerStatus
 from toolscout.ports import LiveServer, ToolSource
 from toolscout.providers.rows import RowsProvider
 from toolscout.settings import Settings
+from toolscout.turns import Turns
 
 _REMEMBERED_REPORTS = 100
 
@@ -29,14 +30,25 @@ class Live:
     """Keeps the catalogue in step with the servers; no server is waited for but by those who call it."""
 
     def __init__(
-        self, config: Config, settings: Settings, *, known: Mapping[str, str], index: Index, remove: Remove
+        self,
+        config: Config,
+        settings: Settings,
+        *,
+        known: Mapping[str, str],
+        index: Index,
+        remove: Remove,
+        turns: Turns,
     ) -> None:
-        """Take the config, the slugs that the catalogue knows with their titles, and two ways to change it."""
+        """Take the config, the slugs that the catalogue knows with their titles, two ways to change it, and whose turn.
+
+        Other processes may keep the same catalogue: each connects to every server, one at a time indexes it.
+        """
         self._config = config
         self._downstream = Downstream(config, settings, known=known)
         self._settings = settings
         self._index = index
         self._remove = remove
+        self._turns = turns
         self._listed: dict[str, ToolSource] = {}
         self._seen: set[str] = set()
         self._down_since: dict[str, float] = {}
@@ -133,24 +145,43 @@ class Live:
             async with self._progress:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._progress.wait_for(lambda: bool(self._listed)), timeout=60)
-                batch = dict(self._listed)
+                waiting = dict(self._listed)
             try:
-                if batch:
-                    self.reports.append(await self._index(list(batch.values())))
-                    del self.reports[:-_REMEMBERED_REPORTS]
+                done, again = await self._publish_in_turn(waiting) if waiting else ({}, [])
+                await self._turns.note_reached(key for key in self.keys if self._is_ready(key))
                 await self._forget()
             except ToolscoutError as error:
                 _log.error("the catalogue cannot be changed now: %s", error.message)
                 await asyncio.sleep(self._settings.reindex_interval_s)
                 continue
             async with self._progress:
-                for key, provider in batch.items():
+                for key, provider in done.items():
                     if self._listed.get(key) is provider:
                         del self._listed[key]
                 self._progress.notify_all()
+            for key in again:
+                await self._changed(key)
+            if len(done) < len(waiting):
+                await asyncio.sleep(self._turns.retry_s)
+
+    async def _publish_in_turn(self, waiting: Mapping[str, ToolSource]) -> tuple[dict[str, ToolSource], list[str]]:
+        """Index the servers whose turn it is; return them, and those to ask again as that took too long."""
+        async with self._turns.take(waiting) as turn:
+            mine = {key: source for key, source in waiting.items() if key in turn.until}
+            if mine:
+                self.reports.append(await self._index(list(mine.values())))
+                del self.reports[:-_REMEMBERED_REPORTS]
+            return mine, turn.lost
 
     async def _forget(self) -> None:
         now = time.monotonic()
         for key in [key for key, since in self._down_since.items() if now - since > self._settings.unavailable_s]:
-            del self._down_since[key]
-            await self._remove(key)
+            if await self._turns.reached_by_none(key):
+                await self._remove(key)
+                del self._down_since[key]
+            else:
+                self._down_since[key] = now
+
+    def _is_ready(self, key: str) -> bool:
+        server = self._downstream.servers.get(key)
+        return server is not None and server.status.state == "ready"

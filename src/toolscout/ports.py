@@ -150,6 +150,25 @@ class Store(Protocol):
         """Free what the store holds."""
         ...
 
+    async def ping(self) -> None:
+        """Ask the store for a sign of life; raise StoreError when it cannot be reached now."""
+        ...
+
+    async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        """Take or renew the right to do what one process at a time may do; tell whether it is the holder's now.
+
+        Whoever holds it and does not renew it in time, because it died, loses it to the next who asks.
+        """
+        ...
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give a lease back before its time; one that is another's, or nobody's, is left alone."""
+        ...
+
+    async def scopes(self) -> Sequence[Scope]:
+        """Return every scope, of all tenants, that something was ever published in, in the order of their names."""
+        ...
+
     async def overview(self, caller: Caller) -> Overview:
         """Return what the caller can see in sum, and which generation and model ("" before the first) that is."""
         ...
@@ -160,6 +179,18 @@ class Store(Protocol):
 
     async def servers(self, scope: Scope) -> Sequence[Server]:
         """Return the servers of a scope, in the order of keys."""
+        ...
+
+    async def switches(self, scope: Scope) -> Mapping[str, bool]:
+        """Return key -> on or off for every tool that was switched by hand, published now or not."""
+        ...
+
+    async def stored_tools(self, scope: Scope) -> Sequence[Tool]:
+        """Return all published tools of a scope as they were published, switched off or not, in the order of keys."""
+        ...
+
+    async def vectors(self, model_id: str, text_hashes: Sequence[str]) -> Mapping[str, FloatArray]:
+        """Return text -> vector of this model, for those texts that have one."""
         ...
 
     async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:

@@ -311,6 +311,10 @@ class Scout:
         """Return what the caller can see in sum, and which generation of the catalogue that is."""
         return await self._store.overview(caller or self.caller)
 
+    async def ping(self) -> None:
+        """Ask the store for a sign of life; raise StoreError when it cannot be reached now."""
+        await self._store.ping()
+
     async def list_categories(self, *, caller: Caller | None = None) -> list[Category]:
         """Count the tools of each category."""
         return count_categories(await self._store.facets(caller or self.caller, Filter()), describe_category)
@@ -376,17 +380,10 @@ class Scout:
 
     async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> Live:
         """Begin to connect the servers of a config, once `after` has come, or follow its edit; return at once."""
-        if self._sources.live:
-            await self._sources.live.apply(config)
-            return self._sources.live
-
-        from toolscout.live import Live
-
         index, remove = partial(self.index, caller=_ANYONE), partial(self.remove_server, caller=_ANYONE)
-        known = {server.key: server.title for server in await self._store.servers(_ANYONE.scope)}
-        self._sources.live = live = Live(config, self._settings, known=known, index=index, remove=remove)
-        await live.start(after)
-        return live
+        return await self._sources.connect(
+            config, store=self._store, settings=self._settings, index=index, remove=remove, after=after
+        )
 
     def _as(self, caller: Caller | None, user_id: str | None) -> Caller:
         caller = caller or self.caller

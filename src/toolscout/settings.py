@@ -29,7 +29,7 @@ class Settings:
     """The settings of one Scout; `Settings.from_env()` reads them from the environment."""
 
     store: str = ""
-    """Where the catalogue lives: `memory:`, `sqlite:///PATH`; empty means a file in the user's data folder."""
+    """Where it lives: `memory:`, `sqlite:///PATH`, `postgresql://...`; empty means a file in the user's data folder."""
 
     embedder: str = "builtin"
     """What makes vectors: `builtin`, `builtin:FOLDER`, `sentence-transformers:MODEL`, `openai:MODEL`, or `none`."""
@@ -151,8 +151,20 @@ class Settings:
     max_body_bytes: int = 4_194_304
     """The largest HTTP request body that is read."""
 
+    drain_s: float = 3.0
+    """How long a gateway with a diagnostics port that gets SIGTERM goes on serving while `/readyz` already says no."""
+
     list_ttl_ms: int = 300_000
     """How long a client may keep the list of the gateway's own tools."""
+
+    resident_tools: int = 50_000
+    """A tenant or user with up to this many tools is searched in memory, a larger one in the database (PostgreSQL)."""
+
+    store_connections: int = 10
+    """The most connections to PostgreSQL that one process holds for its work; it has one more to listen."""
+
+    lease_s: float = 10.0
+    """How long a process that died in the middle of it keeps the others from indexing the same server."""
 
     store_timeout_s: float = 10.0
     """How long a writer waits for another process that is writing to the same file."""

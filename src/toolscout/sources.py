@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from toolscout.config import Config
 from toolscout.errors import ServerUnavailableError
 from toolscout.models import Caller, Scope
-from toolscout.ports import ToolSource
+from toolscout.ports import Store, ToolSource
+from toolscout.settings import Settings
 
 if TYPE_CHECKING:
-    from toolscout.live import Live
+    from toolscout.live import Index, Live, Remove
 
 _EVERYONE = Scope()
 
@@ -21,6 +24,30 @@ class Sources:
         """Begin with nothing behind anything."""
         self.live: Live | None = None
         self._by_hand: dict[tuple[Scope, str], ToolSource] = {}
+
+    async def connect(
+        self,
+        config: Config,
+        *,
+        store: Store,
+        settings: Settings,
+        index: Index,
+        remove: Remove,
+        after: Awaitable[object] | None = None,
+    ) -> Live:
+        """Begin to connect the servers of a config, once `after` has come, or follow its edit; return at once."""
+        if self.live:
+            await self.live.apply(config)
+            return self.live
+
+        from toolscout.live import Live
+        from toolscout.turns import Turns
+
+        known = {server.key: server.title for server in await store.servers(_EVERYONE)}
+        turns = Turns(store, _EVERYONE, settings)
+        self.live = Live(config, settings, known=known, index=index, remove=remove, turns=turns)
+        await self.live.start(after)
+        return self.live
 
     def keep(self, scope: Scope, server: str, source: ToolSource) -> None:
         """Remember what was indexed by hand, so that it can be called and asked again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +11,19 @@ import typer
 
 from toolscout.cli import options
 from toolscout.config import Config
-from toolscout.errors import ConfigError
+from toolscout.errors import ConfigError, UsageError
 
 _HEAD_START_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Where the gateway listens: nowhere means stdio."""
+
+    address: tuple[str, int] | None
+    hosts: list[str]
+    origins: list[str]
+    diagnostics: tuple[str, int] | None
 
 
 def serve(
@@ -21,6 +31,14 @@ def serve(
     http: Annotated[
         str | None,
         typer.Option("--http", metavar="[HOST:]PORT", help="Serve streamable HTTP at `/mcp` instead of stdio."),
+    ] = None,
+    diagnostics: Annotated[
+        str | None,
+        typer.Option(
+            "--diagnostics",
+            metavar="[HOST:]PORT",
+            help="With --http, answer `/livez` and `/readyz` on a port of their own.",
+        ),
     ] = None,
     surface: Annotated[
         str | None,
@@ -55,10 +73,14 @@ def serve(
     address = parse_address(http) if http else None
     if address:
         check_address(address[0], insecure_no_auth=insecure_no_auth)
+    elif diagnostics:
+        raise UsageError("--diagnostics goes with --http", hint="a host that starts toolscout on stdio sees it end")
+    told_at = parse_address(diagnostics, "--diagnostics") if diagnostics else None
     _log_to_stderr()
     files = [*(config or ())]
     settled = _read(files, store)
-    options.run(_serve(files, settled, address, surface, store, allow_host or [], allow_origin or []))
+    listening = Listening(address=address, hosts=allow_host or [], origins=allow_origin or [], diagnostics=told_at)
+    options.run(_serve(files, settled, listening, surface, store))
 
 
 def config_files(named: list[Path]) -> list[Path]:
@@ -85,11 +107,9 @@ def _read(named: list[Path], store: str | None) -> Config | None:
 async def _serve(
     named: list[Path],
     config: Config | None,
-    address: tuple[str, int] | None,
+    listening: Listening,
     surface: str | None,
     store: str | None,
-    hosts: list[str],
-    origins: list[str],
 ) -> None:
     import asyncio
 
@@ -120,14 +140,23 @@ async def _serve(
             following = follow_config(lambda: config_files(named), apply, settings.reindex_interval_s)
             working.append(asyncio.create_task(following))
         try:
-            if address is None:
+            if listening.address is None:
                 from toolscout.gateway.stdio import serve_stdio
 
                 await serve_stdio(gateway, max_line_bytes=settings.max_line_bytes)
             else:
                 from toolscout.gateway.http import serve_http
 
-                await serve_http(gateway, settings, host=address[0], port=address[1], hosts=hosts, origins=origins)
+                host, port = listening.address
+                await serve_http(
+                    gateway,
+                    settings,
+                    host=host,
+                    port=port,
+                    hosts=listening.hosts,
+                    origins=listening.origins,
+                    diagnostics=listening.diagnostics,
+                )
         finally:
             for task in working:
                 task.cancel()

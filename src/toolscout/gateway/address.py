@@ -7,12 +7,12 @@ import ipaddress
 from toolscout.errors import InvalidValueError, SettingError
 
 
-def parse_address(address: str) -> tuple[str, int]:
-    """Read `[HOST:]PORT`; without a host, loopback."""
+def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
+    """Read the `[HOST:]PORT` of an option; without a host, loopback."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise InvalidValueError(f"--http takes [HOST:]PORT, not {address!r}", hint="for example --http 8080")
+        raise InvalidValueError(f"{option} takes [HOST:]PORT, not {address!r}", hint=f"for example {option} 8080")
     return host, int(port)
 
 

@@ -1,15 +1,13 @@
-"""MCP over streamable HTTP at `/mcp`, and `/health` beside it."""
+"""MCP over streamable HTTP at `/mcp`, and `/health` beside it; what orchestrators ask has a port of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-import socket
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
-import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,8 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from toolscout.errors import SettingError
+from toolscout.gateway.diagnostics import Readiness, serve_diagnostics
 from toolscout.gateway.guard import Allowed, Guard, allowed_for
+from toolscout.gateway.listen import bind, uvicorn_for
 from toolscout.gateway.server import Gateway
 from toolscout.settings import Settings
 
@@ -53,54 +52,44 @@ async def serve_http(
     port: int,
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
+    diagnostics: tuple[str, int] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; open streams are ended first, then calls have a few seconds."""
-    listening = _bind(host, port)
-    port = listening.getsockname()[1]
-    allowed = allowed_for(host, port, more_hosts=hosts, more_origins=origins)
-    config = uvicorn.Config(
-        make_app(gateway, settings, allowed),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=_GRACE_S,
-    )
-    server = _Uvicorn(config)
-    loop = asyncio.get_running_loop()
+    """Serve until SIGTERM or SIGINT; open streams are ended first, then calls have a few seconds.
 
-    def stop(number: int) -> None:
-        gateway.announcer.close()
-        server.handle_exit(number, None)
+    With a diagnostics port, SIGTERM first makes the replica unready, and for `drain_s` it goes on serving, so that a
+    load balancer turns to others; a second signal ends that wait.
+    """
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(bind(host, port))
+        port = listening.getsockname()[1]
+        allowed = allowed_for(host, port, more_hosts=hosts, more_origins=origins)
+        server = uvicorn_for(make_app(gateway, settings, allowed), grace_s=_GRACE_S)
+        readiness = Readiness(gateway.scout)
+        if diagnostics:
+            shown = await stack.enter_async_context(
+                serve_diagnostics(readiness, host=diagnostics[0], port=diagnostics[1])
+            )
+            _log.info("diagnostics are served at http://%s/readyz", _address(diagnostics[0], shown))
+        loop = asyncio.get_running_loop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop, number)
-    _log.info("MCP is served at http://%s/mcp", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
-    with listening:
+        def finish(number: int) -> None:
+            gateway.announcer.close()
+            server.handle_exit(number, None)
+
+        def stop(number: int) -> None:
+            wait_s = settings.drain_s if diagnostics and number == signal.SIGTERM and not readiness.stopping else 0
+            readiness.stopping = True
+            if wait_s:
+                loop.call_later(wait_s, finish, number)
+            else:
+                finish(number)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, stop, number)
+        _log.info("MCP is served at http://%s/mcp", _address(host, port))
         await server.serve(sockets=[listening])
 
 
-class _Uvicorn(uvicorn.Server):
-    """Leaves signals to us: uvicorn would raise them again at the end, and kill the process before it has tidied up."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture nothing."""
-        yield
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named, so that asyncio sees TCP and switches delayed sending off.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        reason = error.strerror or str(error)
-        raise SettingError(f"cannot listen on {host}:{port}: {reason}", hint="choose another port") from error
-    listening.listen(2_048)
-    listening.setblocking(False)  # noqa: FBT003 - it takes no name
-    return listening
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

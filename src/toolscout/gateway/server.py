@@ -43,7 +43,7 @@ class Gateway:
     ) -> None:
         """Put the gateway together; nothing is connected or listed yet."""
         settings = settings or Settings()
-        self._scout = scout
+        self.scout = scout
         self._settings = settings
         self._results = Results(ttl_s=settings.results_ttl_s, max_bytes=settings.results_bytes)
         self._resources = Resources(scout)
@@ -103,7 +103,7 @@ class Gateway:
 
     def _identify(self, _context: Context) -> Caller:
         """Say who asks: without authentication, the local user."""
-        return self._scout.caller
+        return self.scout.caller
 
     async def _list_tools(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
         listing = await self.listings.of(self._identify(context))
@@ -158,11 +158,11 @@ class Gateway:
                 await self.announcer.offers_changed()
 
     def _changes(self) -> int:
-        return self._scout.live.changes if self._scout.live else 0
+        return self.scout.live.changes if self.scout.live else 0
 
     async def _digest(self) -> str | None:
         try:
-            return (await self.listings.of(self._scout.caller)).digest
+            return (await self.listings.of(self.scout.caller)).digest
         except ToolscoutError as error:
             _log.warning("the catalogue cannot be read: %s", error.message)
             return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from toolscout.models.tools import Document, Scope, Server, Tool
 
@@ -46,6 +47,7 @@ class Publication:
     """One new generation of a scope: whole servers replaced, with what is `kept` of them because nothing changed.
 
     `everywhere` says that vectors were made for other scopes too, so that these show a new generation as well.
+    `switches` are decisions that come along when a catalogue moves: no tool shows that was switched off elsewhere.
     """
 
     scope: Scope
@@ -54,6 +56,7 @@ class Publication:
     kept: frozenset[str]
     model_id: str
     everywhere: bool = False
+    switches: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,13 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX tools_by_server ON tools (tenant, owner, server);
     CREATE INDEX tools_by_text ON tools (text_hash);
     """,
+    """
+    CREATE TABLE leases (
+        name TEXT PRIMARY KEY,
+        holder TEXT NOT NULL,
+        until REAL NOT NULL
+    );
+    """,
 )
 
 

@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file in WAL mode holds the catalogue, segments in memory answer every read.
+"""One SQLite file in WAL mode holds the catalogue, segments in memory answer every search.
 
 A publication is one transaction, so a reader, and a process killed at any moment, finds wholly the old or wholly the
 new generation. It replaces the segment of its scope alone. Several processes may share a file: each notices a new
@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from toolscout.errors import DimensionError, StoreError, ToolNotFoundError, ToolscoutError
+from toolscout.errors import StoreError, ToolscoutError
 from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Scope, Server, Tool
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
 from toolscout.storage import rows
 from toolscout.storage.schema import migrate
+from toolscout.storage.sqlite import reads, writes
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -29,22 +29,9 @@ if TYPE_CHECKING:
     from toolscout.storage.index.snapshot import Snapshot
 
 _Result = TypeVar("_Result")
-_UNUSED_VECTORS_S = 7 * 86_400
-_CHUNK = 500
 _INLINE_ROWS = 20_000
 """Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
 _UNREADABLE = -2
-_PUT_SERVER = """
-    INSERT INTO servers VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
-"""
-_NEXT = "UPDATE catalogue SET generation = generation + 1"
-_SHOW = "INSERT OR REPLACE INTO scopes SELECT ?, ?, generation FROM catalogue"
-_SHOW_ALL = "UPDATE scopes SET generation = (SELECT generation FROM catalogue)"
-_UNEMBEDDED = """
-    SELECT tenant, key, owner, server, NULL, facets, definition FROM tools
-    WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = ? AND v.text_hash = tools.text_hash)
-"""
 
 
 class SqliteStore:
@@ -80,6 +67,22 @@ class SqliteStore:
         await self._run(self._close)
         await asyncio.to_thread(self._worker.shutdown)
 
+    async def ping(self) -> None:
+        """Read one value from the file."""
+        await self._run(lambda: self._db.execute("SELECT generation FROM catalogue").fetchone())
+
+    async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        """Take or renew a lease: processes that share the file share its leases."""
+        return await self._run(lambda: writes.lease(self._db, name, holder, ttl_s))
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give a lease back before its time."""
+        await self._run(lambda: writes.release(self._db, name, holder))
+
+    async def scopes(self) -> Sequence[Scope]:
+        """Return every scope, in the order of their names."""
+        return list(await self._run(lambda: reads.generations(self._db)))
+
     async def overview(self, caller: Caller) -> Overview:
         """Return what the caller can see in sum."""
         snapshot = await self._current(caller)
@@ -96,47 +99,51 @@ class SqliteStore:
 
     async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
         """Return key -> stamp for a server's published tools."""
-        query = "SELECT key, stamp FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
-        return dict(await self._run(lambda: self._db.execute(query, (*_whose(scope), server)).fetchall()))
+        return await self._run(lambda: reads.stamps(self._db, scope, server))
 
     async def servers(self, scope: Scope) -> Sequence[Server]:
         """Return the servers of a scope."""
-        query = "SELECT key, title, trusted FROM servers WHERE tenant = ? AND owner = ? ORDER BY key"
-        found = await self._run(lambda: self._db.execute(query, _whose(scope)).fetchall())
-        return [Server(key=key, title=title, trusted=bool(trusted)) for key, title, trusted in found]
+        return await self._run(lambda: reads.servers(self._db, scope))
+
+    async def switches(self, scope: Scope) -> Mapping[str, bool]:
+        """Return what was switched by hand."""
+        return await self._run(lambda: reads.switches(self._db, scope))
+
+    async def stored_tools(self, scope: Scope) -> Sequence[Tool]:
+        """Return all published tools of a scope, switched off or not."""
+        return await self._run(lambda: reads.stored_tools(self._db, scope))
+
+    async def vectors(self, model_id: str, text_hashes: Sequence[str]) -> Mapping[str, FloatArray]:
+        """Return the vectors that there are, by their texts."""
+        return await self._run(lambda: reads.vectors(self._db, model_id, text_hashes))
 
     async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
         """Return those texts that have no vector of this model yet."""
-        return await self._run(lambda: self._missing(model_id, text_hashes))
+        return await self._run(lambda: reads.missing_vectors(self._db, model_id, text_hashes))
 
     async def add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
         """Keep vectors, as half-precision numbers, under (model, text)."""
-        await self._run(lambda: self._add_vectors(model_id, text_hashes, vectors))
+        await self._run(lambda: writes.add_vectors(self._db, model_id, text_hashes, vectors, self._where))
 
     async def publish(self, publication: Publication) -> int:
         """Replace whole servers in one transaction and show the result."""
-        generation = await self._run(lambda: self._publish(publication))
-        await self._refresh()
-        return generation
+        return await self._change(lambda: writes.publish(self._db, publication))
 
     async def remove_server(self, scope: Scope, server: str) -> int:
         """Take a server and its tools out."""
-        return await self._take_out(scope, "tenant = ? AND owner = ? AND key = ?", (*_whose(scope), server))
+        return await self._change(lambda: writes.take_out(self._db, scope, server))
 
     async def remove_user(self, tenant: str, user: str) -> int:
         """Take everything out that one user added."""
-        scope = Scope(tenant=tenant, owner=user)
-        return await self._take_out(scope, "tenant = ? AND owner = ?", _whose(scope))
+        return await self._change(lambda: writes.take_out(self._db, Scope(tenant=tenant, owner=user)))
 
     async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
         """Switch one tool on or off."""
-        await self._run(lambda: self._switch(scope, key, enabled))
-        await self._refresh()
+        await self._change(lambda: writes.switch(self._db, scope, key, enabled))
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:
         """Return the published tools whose text has no vector of this model."""
-        found = await self._run(lambda: self._db.execute(_UNEMBEDDED, (model_id,)).fetchall())
-        return [rows.read_tool(rows.read_facets(*row[:6]), row[6]) for row in found]
+        return await self._run(lambda: reads.unembedded(self._db, model_id))
 
     async def candidates(
         self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
@@ -168,8 +175,6 @@ class SqliteStore:
         snapshot = await self._current(caller)
         found = {key: place for key in keys if (place := snapshot.find(caller, key)) is not None}
         return {key: rows.read_tool(home.facets[row], home.definitions[row]) for key, (home, row) in found.items()}
-
-    # What follows runs on the store's own thread, except where a name says otherwise.
 
     @property
     def _db(self) -> sqlite3.Connection:
@@ -204,95 +209,6 @@ class SqliteStore:
                 connection.close()
         self._connection = self._watch = None
 
-    def _missing(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
-        wanted = [bytes.fromhex(item) for item in text_hashes]
-        missing = set(wanted)
-        for start in range(0, len(wanted), _CHUNK):
-            part = wanted[start : start + _CHUNK]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT text_hash FROM vectors WHERE model_id = ? AND text_hash IN ({marks})"  # noqa: S608 - marks only
-            missing.difference_update(row[0] for row in self._db.execute(query, (model_id, *part)))
-        return {item.hex() for item in missing}
-
-    def _add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
-        halves = vectors.astype("<f2")
-        now = time.time()
-        same_model = "SELECT length(vector) FROM vectors WHERE model_id = ? LIMIT 1"
-        found = (
-            (model_id, bytes.fromhex(text_hash), vector.tobytes(), now)
-            for text_hash, vector in zip(text_hashes, halves, strict=True)
-        )
-        with _transaction(self._db):
-            known = self._db.execute(same_model, (model_id,)).fetchone()
-            if known and known[0] != halves.shape[1] * halves.itemsize:
-                raise DimensionError(
-                    f"{self._where} holds vectors of {known[0] // halves.itemsize} numbers for {model_id}, "
-                    f"the new ones have {halves.shape[1]}",
-                    hint="two models share one name; give the new one another id and run `toolscout index` again",
-                )
-            self._db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", found)
-
-    def _publish(self, publication: Publication) -> int:
-        from toolscout.storage.index.words import pack
-
-        whose, db = _whose(publication.scope), self._db
-        found = [
-            (
-                *whose,
-                entry.tool.key,
-                entry.tool.server,
-                entry.stamp,
-                bytes.fromhex(entry.text_hash),
-                pack(entry.terms),
-                rows.write_facets(entry),
-                rows.write_definition(entry.tool),
-            )
-            for entry in publication.entries
-        ]
-        keep = {*publication.kept, *(entry.tool.key for entry in publication.entries)}
-        with _transaction(db):
-            for server in publication.servers:
-                db.execute(_PUT_SERVER, (*whose, server.key, server.title, server.trusted))
-                query = "SELECT key FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
-                present = db.execute(query, (*whose, server.key)).fetchall()
-                gone = [(*whose, key) for (key,) in present if key not in keep]
-                db.executemany("DELETE FROM tools WHERE tenant = ? AND owner = ? AND key = ?", gone)
-            db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
-            db.execute(
-                "DELETE FROM vectors WHERE added_at < ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
-                (time.time() - _UNUSED_VECTORS_S,),
-            )
-            db.execute(_NEXT)
-            db.execute("UPDATE catalogue SET model_id = ?", (publication.model_id,))
-            db.execute(_SHOW, whose)
-            if publication.everywhere:
-                db.execute(_SHOW_ALL)
-            return int(db.execute("SELECT generation FROM catalogue").fetchone()[0])
-
-    async def _take_out(self, scope: Scope, where: str, values: Sequence[str]) -> int:
-        def take_out() -> int:
-            with _transaction(self._db):
-                count = "SELECT count(*) FROM tools WHERE tenant = ? AND owner = ?"
-                before = self._db.execute(count, _whose(scope)).fetchone()[0]
-                self._db.execute(f"DELETE FROM servers WHERE {where}", values)  # noqa: S608 - our own two conditions
-                self._db.execute(_NEXT)
-                self._db.execute(_SHOW, _whose(scope))
-                return int(before - self._db.execute(count, _whose(scope)).fetchone()[0])
-
-        removed = await self._run(take_out)
-        await self._refresh()
-        return removed
-
-    def _switch(self, scope: Scope, key: str, enabled: bool) -> None:
-        whose = _whose(scope)
-        known = "SELECT 1 FROM tools WHERE tenant = ? AND owner = ? AND key = ?"
-        with _transaction(self._db):
-            if not self._db.execute(known, (*whose, key)).fetchone():
-                raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
-            self._db.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)", (*whose, key, enabled))
-            self._db.execute(_NEXT)
-            self._db.execute(_SHOW, whose)
-
     @property
     def _loaded(self) -> Shelf:
         if self._shelf is None:
@@ -312,9 +228,7 @@ class SqliteStore:
     async def _refresh(self) -> None:
         """Load again what has a newer generation in the file."""
         version = self._version()
-        query = "SELECT s.tenant, s.owner, s.generation, c.model_id FROM scopes s, catalogue c"
-        found = await self._run(lambda: self._db.execute(query).fetchall())
-        newest = {Scope(tenant=row[0], owner=row[1] or None): (row[2], row[3]) for row in found}
+        newest = await self._run(lambda: reads.generations(self._db))
         for scope, loaded in self._loaded.loaded().items():
             if newest.get(scope, loaded) != loaded:
                 await self._load(scope)
@@ -344,7 +258,15 @@ class SqliteStore:
         except sqlite3.Error:
             return _UNREADABLE
 
+    async def _change(self, work: Callable[[], _Result]) -> _Result:
+        """Change the file, and show the result before anyone is told that it is done."""
+        result = await self._run(work)
+        await self._refresh()
+        return result
+
     async def _run(self, work: Callable[[], _Result]) -> _Result:
+        """Work on the file, on the store's own thread: one thing at a time."""
+
         def guarded() -> _Result:
             try:
                 return work()
@@ -354,29 +276,6 @@ class SqliteStore:
                 raise StoreError(f"{self._where}: {error}", hint="check that the folder can be written") from error
 
         return await asyncio.get_running_loop().run_in_executor(self._worker, guarded)
-
-
-class _transaction:  # noqa: N801 - reads as a keyword
-    """All or nothing; `BEGIN IMMEDIATE` waits for another writer instead of failing half-way."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._connection.execute("COMMIT")
-        finally:
-            if self._connection.in_transaction:  # after a disk error SQLite has rolled back already
-                self._connection.execute("ROLLBACK")
-
-
-def _whose(scope: Scope) -> tuple[str, str]:
-    """Write a scope as its two columns; everyone's has an empty owner."""
-    return scope.tenant, scope.owner or ""
 
 
 def _hint(error: sqlite3.Error) -> str:

@@ -1,0 +1,88 @@
+"""What load balancers and orchestrators ask, on a port of its own: `/livez` (restart me?) and `/readyz` (send to me?).
+
+A database that is down makes a replica unready, never dead: it goes on answering from what it has loaded. The reasons
+are words of ours alone, so that nothing about the database leaves by this door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from toolscout.errors import ToolscoutError
+from toolscout.gateway.guard import Guard, allowed_for
+from toolscout.gateway.listen import bind, start_quietly
+from toolscout.scout import Scout
+
+PING_S = 1.0
+"""How long the store may take to show a sign of life."""
+
+_STOPPING = "the process is stopping"
+_NO_STORE = "the store does not answer"
+_NO_CATALOGUE = "no catalogue is loaded yet"
+
+
+class Readiness:
+    """Whether this replica should get requests, and if not, why."""
+
+    def __init__(self, scout: Scout) -> None:
+        """Look at the store of this scout; nothing is asked before somebody does."""
+        self._scout = scout
+        self._ping: asyncio.Task[None] | None = None
+        self._loaded = False
+        self.stopping = False
+
+    async def reasons(self) -> list[str]:
+        """Return what stands against it: nothing when the store answers and a catalogue is loaded."""
+        if self.stopping:
+            return [_STOPPING]
+        reasons = [] if await self._store_answers() else [_NO_STORE]
+        if not await self._has_catalogue():
+            reasons.append(_NO_CATALOGUE)
+        return reasons
+
+    async def _store_answers(self) -> bool:
+        """Ask once, however many probes wait: a driver that hangs is left to end by itself, never waited for."""
+        if self._ping is None or self._ping.done():
+            self._ping = asyncio.create_task(self._scout.ping())
+        done, _ = await asyncio.wait({self._ping}, timeout=PING_S)
+        return bool(done) and not self._ping.cancelled() and self._ping.exception() is None
+
+    async def _has_catalogue(self) -> bool:
+        if not self._loaded:
+            try:
+                async with asyncio.timeout(PING_S):
+                    await self._scout.overview()
+                self._loaded = True
+            except (ToolscoutError, TimeoutError):
+                return False
+        return True
+
+
+@asynccontextmanager
+async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> AsyncIterator[int]:
+    """Answer on the diagnostics port until the end of the block; give the port."""
+
+    async def livez(_request: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_request: Request) -> JSONResponse:
+        reasons = await readiness.reasons()
+        said = {"status": "unready" if reasons else "ok", "reasons": reasons}
+        return JSONResponse(said, status_code=503 if reasons else 200)
+
+    with bind(host, port) as listening:
+        port = listening.getsockname()[1]
+        app = Starlette(
+            routes=[Route("/livez", livez, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])],
+            middleware=[Middleware(Guard, allowed=allowed_for(host, port))],
+        )
+        async with start_quietly(app, listening):
+            yield port

@@ -1,0 +1,91 @@
+"""What is read from a SQLite file itself, run on the store's own thread; searches read segments in memory instead."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from toolscout.models import Scope, Server, Tool
+from toolscout.storage import rows
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+
+_CHUNK = 500
+_UNEMBEDDED = """
+    SELECT tenant, key, owner, server, NULL, facets, definition FROM tools
+    WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = ? AND v.text_hash = tools.text_hash)
+"""
+_STORED = """
+    SELECT tenant, key, owner, server, NULL, facets, definition FROM tools
+    WHERE tenant = ? AND owner = ? ORDER BY key
+"""
+
+
+def whose(scope: Scope) -> tuple[str, str]:
+    """Write a scope as its two columns; everyone's has an empty owner."""
+    return scope.tenant, scope.owner or ""
+
+
+def generations(db: sqlite3.Connection) -> dict[Scope, tuple[int, str]]:
+    """Return the generation and the model of every scope, in the order of their names."""
+    query = "SELECT s.tenant, s.owner, s.generation, c.model_id FROM scopes s, catalogue c ORDER BY 1, 2"
+    return {Scope(tenant=row[0], owner=row[1] or None): (row[2], row[3]) for row in db.execute(query)}
+
+
+def stamps(db: sqlite3.Connection, scope: Scope, server: str) -> dict[str, str]:
+    """Return key -> stamp for a server's published tools."""
+    query = "SELECT key, stamp FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
+    return dict(db.execute(query, (*whose(scope), server)).fetchall())
+
+
+def servers(db: sqlite3.Connection, scope: Scope) -> list[Server]:
+    """Return the servers of a scope."""
+    query = "SELECT key, title, trusted FROM servers WHERE tenant = ? AND owner = ? ORDER BY key"
+    found = db.execute(query, whose(scope)).fetchall()
+    return [Server(key=key, title=title, trusted=bool(trusted)) for key, title, trusted in found]
+
+
+def switches(db: sqlite3.Connection, scope: Scope) -> dict[str, bool]:
+    """Return what was switched by hand."""
+    query = "SELECT key, enabled FROM switches WHERE tenant = ? AND owner = ? ORDER BY key"
+    return {key: bool(enabled) for key, enabled in db.execute(query, whose(scope))}
+
+
+def stored_tools(db: sqlite3.Connection, scope: Scope) -> list[Tool]:
+    """Return all tools of a scope as they were published."""
+    return [_tool(row) for row in db.execute(_STORED, whose(scope))]
+
+
+def unembedded(db: sqlite3.Connection, model_id: str) -> list[Tool]:
+    """Return the published tools whose text has no vector of this model."""
+    return [_tool(row) for row in db.execute(_UNEMBEDDED, (model_id,))]
+
+
+def missing_vectors(db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str]) -> set[str]:
+    """Return those texts that have no vector of this model."""
+    return {*text_hashes} - {text_hash for text_hash, _ in _vectors(db, "text_hash, NULL", model_id, text_hashes)}
+
+
+def vectors(db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str]) -> dict[str, FloatArray]:
+    """Return the vectors that there are, by their texts."""
+    import numpy as np
+
+    found = _vectors(db, "text_hash, vector", model_id, text_hashes)
+    return {text_hash: np.frombuffer(blob, dtype="<f2").astype(np.float32) for text_hash, blob in found}
+
+
+def _vectors(
+    db: sqlite3.Connection, columns: str, model_id: str, text_hashes: Sequence[str]
+) -> Iterator[tuple[str, bytes]]:
+    for start in range(0, len(text_hashes), _CHUNK):
+        part = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
+        marks = ",".join("?" * len(part))
+        query = f"SELECT {columns} FROM vectors WHERE model_id = ? AND text_hash IN ({marks})"  # noqa: S608 - marks only
+        for text_hash, blob in db.execute(query, (model_id, *part)):
+            yield text_hash.hex(), blob
+
+
+def _tool(row: Sequence[object]) -> Tool:
+    return rows.read_tool(rows.read_facets(*row[:6]), row[6])  # type: ignore[arg-type]

@@ -1,0 +1,152 @@
+"""What changes a SQLite file: each function is one transaction, run on the store's own thread."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from toolscout.errors import DimensionError, ToolNotFoundError
+from toolscout.models import Publication, Scope
+from toolscout.storage import rows
+from toolscout.storage.sqlite.reads import whose
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+
+_UNUSED_VECTORS_S = 7 * 86_400
+_PUT_SERVER = """
+    INSERT INTO servers VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
+"""
+_PUT_SWITCH = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)"
+_NEXT = "UPDATE catalogue SET generation = generation + 1"
+_SHOW = "INSERT OR REPLACE INTO scopes SELECT ?, ?, generation FROM catalogue"
+_SHOW_ALL = "UPDATE scopes SET generation = (SELECT generation FROM catalogue)"
+_LEASE = """
+    INSERT INTO leases VALUES (?, ?, ?)
+    ON CONFLICT DO UPDATE SET holder = excluded.holder, until = excluded.until
+    WHERE holder = excluded.holder OR until <= ?
+"""
+
+
+def add_vectors(
+    db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str], vectors: FloatArray, where: str
+) -> None:
+    """Keep vectors, as half-precision numbers; those of another length than the model's are refused."""
+    halves = vectors.astype("<f2")
+    now = time.time()
+    same_model = "SELECT length(vector) FROM vectors WHERE model_id = ? LIMIT 1"
+    found = (
+        (model_id, bytes.fromhex(text_hash), vector.tobytes(), now)
+        for text_hash, vector in zip(text_hashes, halves, strict=True)
+    )
+    with _transaction(db):
+        known = db.execute(same_model, (model_id,)).fetchone()
+        if known and known[0] != halves.shape[1] * halves.itemsize:
+            raise DimensionError(
+                f"{where} holds vectors of {known[0] // halves.itemsize} numbers for {model_id}, "
+                f"the new ones have {halves.shape[1]}",
+                hint="two models share one name; give the new one another id and run `toolscout index` again",
+            )
+        db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", found)
+
+
+def publish(db: sqlite3.Connection, publication: Publication) -> int:
+    """Replace whole servers of a scope and return the new generation."""
+    from toolscout.storage.index.words import pack
+
+    owner = whose(publication.scope)
+    found = [
+        (
+            *owner,
+            entry.tool.key,
+            entry.tool.server,
+            entry.stamp,
+            bytes.fromhex(entry.text_hash),
+            pack(entry.terms),
+            rows.write_facets(entry),
+            rows.write_definition(entry.tool),
+        )
+        for entry in publication.entries
+    ]
+    keep = {*publication.kept, *(entry.tool.key for entry in publication.entries)}
+    with _transaction(db):
+        for server in publication.servers:
+            db.execute(_PUT_SERVER, (*owner, server.key, server.title, server.trusted))
+            query = "SELECT key FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
+            present = db.execute(query, (*owner, server.key)).fetchall()
+            gone = [(*owner, key) for (key,) in present if key not in keep]
+            db.executemany("DELETE FROM tools WHERE tenant = ? AND owner = ? AND key = ?", gone)
+        db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
+        turned = [(*owner, key, enabled) for key, enabled in publication.switches.items()]
+        db.executemany(_PUT_SWITCH, turned)
+        db.execute(
+            "DELETE FROM vectors WHERE added_at < ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
+            (time.time() - _UNUSED_VECTORS_S,),
+        )
+        db.execute(_NEXT)
+        db.execute("UPDATE catalogue SET model_id = ?", (publication.model_id,))
+        db.execute(_SHOW, owner)
+        if publication.everywhere:
+            db.execute(_SHOW_ALL)
+        return int(db.execute("SELECT generation FROM catalogue").fetchone()[0])
+
+
+def take_out(db: sqlite3.Connection, scope: Scope, server: str | None = None) -> int:
+    """Take one server of a scope out, or all of them; return how many tools went."""
+    owner = whose(scope)
+    count = "SELECT count(*) FROM tools WHERE tenant = ? AND owner = ?"
+    with _transaction(db):
+        before = db.execute(count, owner).fetchone()[0]
+        if server is None:
+            db.execute("DELETE FROM servers WHERE tenant = ? AND owner = ?", owner)
+        else:
+            db.execute("DELETE FROM servers WHERE tenant = ? AND owner = ? AND key = ?", (*owner, server))
+        db.execute(_NEXT)
+        db.execute(_SHOW, owner)
+        return int(before - db.execute(count, owner).fetchone()[0])
+
+
+def switch(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -> None:
+    """Switch one published tool on or off."""
+    owner = whose(scope)
+    known = "SELECT 1 FROM tools WHERE tenant = ? AND owner = ? AND key = ?"
+    with _transaction(db):
+        if not db.execute(known, (*owner, key)).fetchone():
+            raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
+        db.execute(_PUT_SWITCH, (*owner, key, enabled))
+        db.execute(_NEXT)
+        db.execute(_SHOW, owner)
+
+
+def lease(db: sqlite3.Connection, name: str, holder: str, ttl_s: float) -> bool:
+    """Take a lease that is free, over or the holder's own; the wall clock is what processes of a machine share."""
+    now = time.time()
+    with _transaction(db):
+        return db.execute(_LEASE, (name, holder, now + ttl_s, now)).rowcount == 1
+
+
+def release(db: sqlite3.Connection, name: str, holder: str) -> None:
+    """Give a lease back."""
+    with _transaction(db):
+        db.execute("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))
+
+
+class _transaction:  # noqa: N801 - reads as a keyword
+    """All or nothing; `BEGIN IMMEDIATE` waits for another writer instead of failing half-way."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:  # after a disk error SQLite has rolled back already
+                self._connection.execute("ROLLBACK")

@@ -1,0 +1,122 @@
+"""Every store: signs of life, leases that one process at a time holds, and reading a whole catalogue for a move."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import numpy as np
+
+from catalogues import keys, many, publish
+from embedders import HashEmbedder
+from promises import promise
+from toolscout.models import Caller, Publication, Scope
+from toolscout.ports import Store
+
+pytestmark = promise("store:contract")
+
+ANNS = Caller(user="ann").scope
+PAINT = {"name": "paint", "server": "studio", "description": "Paint a wall", "tags": ["art"]}
+FORGE = {"name": "forge", "server": "studio", "description": "Forge a gate"}
+
+
+async def test_a_store_that_is_open_answers_a_ping(store: Store) -> None:
+    await store.ping()
+
+
+async def test_one_holder_at_a_time_has_a_lease_and_may_renew_it(store: Store) -> None:
+    assert await store.lease("index:mail", "one", 60)
+    assert not await store.lease("index:mail", "two", 60)
+    assert await store.lease("index:mail", "one", 60)
+    assert await store.lease("index:maps", "two", 60)
+
+
+async def test_a_lease_that_was_given_back_is_free_and_nobody_gives_back_anothers(store: Store) -> None:
+    assert await store.lease("index:mail", "one", 60)
+    await store.release("index:mail", "two")
+    assert not await store.lease("index:mail", "two", 60)
+    await store.release("index:mail", "one")
+    assert await store.lease("index:mail", "two", 60)
+    await store.release("index:never", "two")
+
+
+async def test_a_lease_that_was_not_renewed_goes_to_the_next_who_asks(store: Store) -> None:
+    assert await store.lease("index:mail", "dead", 0.05)
+    ends = time.monotonic() + 10
+    while not await store.lease("index:mail", "two", 60):
+        assert time.monotonic() < ends
+    assert not await store.lease("index:mail", "dead", 60)
+
+
+async def test_of_many_who_ask_for_a_lease_at_once_one_gets_it(store: Store) -> None:
+    won = await asyncio.gather(*(store.lease("index:mail", f"holder {number}", 60) for number in range(20)))
+    assert won.count(True) == 1
+
+
+async def test_taking_and_giving_back_leases_changes_no_generation(store: Store) -> None:
+    await publish(store, [PAINT])
+    before = (await store.overview(Caller())).generation
+    await store.lease("index:mail", "one", 60)
+    await store.release("index:mail", "one")
+    assert (await store.overview(Caller())).generation == before
+
+
+async def test_scopes_are_all_that_something_was_published_in(store: Store) -> None:
+    assert await store.scopes() == []
+    await publish(store, [PAINT], own={"ann": [FORGE]})
+    await publish(store, [PAINT], tenant="blue")
+    assert await store.scopes() == [Scope(tenant="blue"), Scope(), ANNS]
+
+
+async def test_switches_are_those_of_the_scope(store: Store) -> None:
+    await publish(store, [PAINT, FORGE], own={"ann": [PAINT]})
+    await store.set_enabled(Scope(), "studio__paint", False)
+    await store.set_enabled(Scope(), "studio__forge", True)
+    assert await store.switches(Scope()) == {"studio__paint": False, "studio__forge": True}
+    assert await store.switches(ANNS) == {}
+
+
+async def test_a_switch_outlives_the_tool_that_it_turned(store: Store) -> None:
+    await publish(store, [PAINT, FORGE])
+    await store.set_enabled(Scope(), "studio__paint", False)
+    await publish(store, [FORGE])
+    assert await store.switches(Scope()) == {"studio__paint": False}
+
+
+async def test_a_publication_may_bring_switches_along_also_of_tools_that_are_not_there(store: Store) -> None:
+    await publish(store, [PAINT, FORGE], own={"ann": [PAINT]})
+    brought = {"studio__paint": False, "elsewhere__weld": False}
+    await store.publish(
+        Publication(scope=Scope(), servers=(), entries=(), kept=frozenset(), model_id="", switches=brought)
+    )
+    assert await store.switches(Scope()) == brought
+    assert await store.switches(ANNS) == {}
+    assert await keys(store) == ["studio__forge"]
+    await publish(store, [{**PAINT, "server": "elsewhere", "name": "weld"}])
+    assert await keys(store) == ["studio__forge"]
+
+
+async def test_stored_tools_are_all_tools_as_they_were_published(store: Store) -> None:
+    await publish(store, [PAINT, FORGE], own={"ann": [{**PAINT, "description": "Paint a portrait"}]})
+    seen = await store.tools(Caller(), ["studio__forge", "studio__paint"])
+    await store.set_enabled(Scope(), "studio__paint", False)
+    stored = await store.stored_tools(Scope())
+    assert [tool.key for tool in stored] == ["studio__forge", "studio__paint"]
+    assert {tool.key: tool for tool in stored} == seen
+    assert [tool.description for tool in await store.stored_tools(ANNS)] == ["Paint a portrait"]
+    assert await store.stored_tools(Scope(tenant="elsewhere")) == []
+
+
+async def test_vectors_come_back_as_they_were_kept_and_those_that_are_missing_are_left_out(store: Store) -> None:
+    rows = many(1_200)
+    await publish(store, rows, embedder=HashEmbedder())
+    hashes = [f"{number:032x}" for number in range(1_200)]
+    given = np.linspace(-1, 1, 1_200 * 64, dtype=np.float32).reshape(1_200, 64)
+    await store.add_vectors("hash-1", hashes, given)
+    found = await store.vectors("hash-1", [*hashes, "ff" * 16])
+    assert sorted(found) == hashes
+    assert found[hashes[7]].dtype == np.float32
+    halves = given.astype("<f2").astype(np.float32)
+    assert all(np.array_equal(found[item], halves[row]) for row, item in enumerate(hashes))
+    assert await store.vectors("another model", hashes) == {}
+    assert await store.vectors("hash-1", []) == {}
