@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from toolscout.admin import Admin
 from toolscout.config import Config, read_config
 from toolscout.discovery.browse import count_categories, count_tags
 from toolscout.discovery.browsing import Browsing
@@ -21,7 +22,7 @@ from toolscout.discovery.suggest import not_found
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
 from toolscout.errors import EmbedderError, ToolNotFoundError
-from toolscout.execution.call import call
+from toolscout.execution.execute import Execute
 from toolscout.indexing.embed import embed_missing
 from toolscout.indexing.fetch import fetch_servers
 from toolscout.indexing.publish import publish
@@ -38,17 +39,19 @@ from toolscout.models import (
     Match,
     Overview,
     Query,
-    Scope,
     SearchOptions,
     Tag,
     Turn,
 )
-from toolscout.policy.rules import may_see
+from toolscout.policy.document import read_policy
+from toolscout.policy.limits import Limits
+from toolscout.policy.rules import Rules
 from toolscout.ports import Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
 from toolscout.providers import as_source, read_rows
 from toolscout.settings import Settings
 from toolscout.sources import Sources
 from toolscout.storage import open_store
+from toolscout.telemetry import AuditLog
 
 if TYPE_CHECKING:
     from toolscout.live import Live
@@ -59,7 +62,9 @@ _ANYONE = Caller()
 class Scout:
     """A catalogue of tools: index it, search it, browse it. Use it as `async with Scout.open(...) as scout`."""
 
-    def __init__(self, *, store: Store, embedder: Embedder | None, settings: Settings) -> None:
+    def __init__(
+        self, *, store: Store, embedder: Embedder | None, settings: Settings, rules: Rules | None = None
+    ) -> None:
         """Put a scout together from its parts; `Scout.open` does that from settings."""
         self._store = store
         self._embedder = GuardedEmbedder(embedder, settings) if embedder else None
@@ -70,6 +75,11 @@ class Scout:
         self._search = Search(store=store, embedder=self._embedder, settings=settings)
         self._browsing = Browsing(store=store, settings=settings)
         self._sources = Sources()
+        rules = rules or Rules()
+        audit, limits = AuditLog.at(settings.audit, settings.audit_bytes), Limits(rules.policy)
+        self.admin = Admin(store, audit, rules, limits)
+        """What an operator does: keys, policy, decisions about definitions."""
+        self._execute = Execute(store=store, behind=self._sources.behind, rules=rules, limits=limits, audit=audit)
 
     @classmethod
     def open(
@@ -94,9 +104,9 @@ class Scout:
             store = "memory:"
         if store is not None:
             settings = replace(settings, store=store)
-        scout = cls(
-            store=open_store(settings, may_see), embedder=embedder or open_embedder(settings), settings=settings
-        )
+        rules = Rules(read_policy(settings.policy) if settings.policy else None)
+        embedder = embedder or open_embedder(settings)
+        scout = cls(store=open_store(settings, rules), embedder=embedder, settings=settings, rules=rules)
         scout._tools = tools
         scout._core = tuple(core)
         if config is not None:
@@ -350,21 +360,14 @@ class Scout:
         upstream: Upstream | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> CallResult:
-        """Route a key to its tool, check the arguments, and call it, exactly once."""
+        """Route a key to its tool, check policy, limits and arguments, and call it, exactly once."""
         caller = caller or self.caller
-        tool = (await self._store.tools(caller, [key])).get(key)
-        if tool is None:
-            raise not_found(key, await self._store.facets(caller, Filter()))
-        return await call(
-            self._sources.behind(Scope(tenant=tool.tenant, owner=tool.owner), tool.server),
-            tool,
-            arguments,
-            caller=caller,
-            version=version,
-            read_only=read_only,
-            upstream=upstream,
-            extra=extra,
-        )
+        try:
+            return await self._execute.call(
+                key, arguments, caller=caller, version=version, read_only=read_only, upstream=upstream, extra=extra
+            )
+        except ToolNotFoundError:
+            raise not_found(key, await self._store.facets(caller, Filter())) from None
 
     # The servers behind it
 

@@ -109,6 +109,42 @@ class Settings:
     loaded_tools: int = 1_000_000
     """How many tools are kept in memory for searching; the tenants and users that asked least recently go first."""
 
+    policy: str = ""
+    """The policy file that says who may see and call which tools; empty lets everyone of a tenant use all of it."""
+
+    strict_definitions: bool = False
+    """Whether a tool whose definition has changed is kept from everyone until it is approved."""
+
+    audit: str = ""
+    """The file that every call and administrative act is written to; empty leaves them to the program's logging."""
+
+    audit_bytes: int = 67_108_864
+    """When the audit file has this many bytes it is moved aside; the last ten are kept."""
+
+    auth_issuer: str = ""
+    """The issuer whose OAuth access tokens are accepted over HTTP; empty accepts API keys alone."""
+
+    auth_audience: str = ""
+    """The audience that a token must be for: this gateway's own address, as in `https://tools.example.com/mcp`."""
+
+    auth_jwks_url: str = ""
+    """Where the issuer publishes its keys; empty asks its own metadata."""
+
+    auth_algorithms: str = "RS256 PS256 ES256 EdDSA"
+    """Which signatures of tokens are accepted."""
+
+    auth_tenant_claim: str = ""
+    """The claim of a token that names the tenant; empty puts everyone into the local one."""
+
+    auth_user_claim: str = "sub"
+    """The claim that names the user."""
+
+    auth_groups_claim: str = "groups"
+    """The claim that lists the user's groups; a dotted name goes into nested objects."""
+
+    auth_scope: str = ""
+    """The scope that a token or key must have to use the gateway; empty asks for none."""
+
     call_timeout_s: float = 30.0
     """How long a call may take in all, unless the server's config says otherwise."""
 

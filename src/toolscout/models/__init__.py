@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolscout.models.access import ApiKey
+from toolscout.models.access import ApiKey, Change, Pin, Record, Verdict
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
-from toolscout.models.catalogue import FIELDS, Dropped, Entry, Facets, IndexReport, Overview, Publication, Terms
+from toolscout.models.catalogue import (
+    FIELDS,
+    Dropped,
+    Entry,
+    Facets,
+    Finding,
+    IndexReport,
+    Overview,
+    Publication,
+    Terms,
+)
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
 from toolscout.models.tools import (
     LOCAL,
@@ -40,6 +50,7 @@ __all__ = [
     "Caller",
     "Candidates",
     "Category",
+    "Change",
     "Detail",
     "DiscoveredTool",
     "Discovery",
@@ -48,6 +59,7 @@ __all__ = [
     "Entry",
     "Facets",
     "Filter",
+    "Finding",
     "IndexReport",
     "Intent",
     "Match",
@@ -56,10 +68,12 @@ __all__ = [
     "Overlay",
     "Overview",
     "Pagination",
+    "Pin",
     "Publication",
     "Query",
     "Ranked",
     "Ranking",
+    "Record",
     "Scope",
     "SearchOptions",
     "Server",
@@ -70,4 +84,5 @@ __all__ = [
     "ToolMatch",
     "ToolMetadata",
     "Turn",
+    "Verdict",
 ]

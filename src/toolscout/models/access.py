@@ -1,8 +1,12 @@
-"""How someone shows who they are."""
+"""How someone shows who they are, what is remembered of tools, and how a store keeps either."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolscout.models.tools import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +29,45 @@ class ApiKey:
     def usable(self, now: float) -> bool:
         """Tell whether the key is neither expired nor revoked."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+Verdict = Literal["seen", "approved", "kept_out"]
+"""What was decided of a definition: taken as it came first, approved by hand, or kept out by hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """The definition of a tool that everything later is held against."""
+
+    key: str
+    fingerprint: str
+    verdict: Verdict = "seen"
+    at: float = 0.0
+    before: Mapping[str, Any] | None = None
+    """The pinned definition itself, kept from when another was offered, so that the two can be shown side by side."""
+    screened: str = ""
+    """Which definition was screened last, by which rules."""
+    found: str = ""
+    """What the screen found in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A tool whose definition is not the pinned one, or in which the screen found something."""
+
+    key: str
+    held: str
+    """Why it is kept from everyone; empty where it is in use."""
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Something small that a store keeps beside the catalogue: a key, a pin. Its body is plain JSON."""
+
+    kind: str
+    scope: Scope
+    name: str
+    body: Mapping[str, Any] = field(default_factory=dict)

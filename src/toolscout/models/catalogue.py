@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from toolscout.models.tools import Document, Scope, Server, Tool
 
@@ -15,6 +16,17 @@ class Dropped:
 
     where: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a rule of the screen found in a definition: where, and an excerpt that is harmless to print."""
+
+    rule: str
+    reason: str
+    where: str
+    excerpt: str
+    severity: Literal["quarantine", "notice"]
 
 
 FIELDS = ("name", "server", "description", "parameters", "labels")
@@ -61,7 +73,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """What indexing did, counted; `dropped` and `collisions` say what was left out or renamed, and why."""
+    """What indexing did, counted; `dropped`, `collisions` and `quarantined` say why."""
 
     new: int = 0
     changed: int = 0
@@ -71,6 +83,9 @@ class IndexReport:
     unembedded: int = 0
     dropped: tuple[Dropped, ...] = ()
     collisions: tuple[Dropped, ...] = ()
+    quarantined: tuple[Dropped, ...] = ()
+    offered: tuple[str, ...] = ()
+    """Keys of tools whose definition is not the one that was approved, or seen first."""
     generation: int = 0
     took_ms: float = 0.0
 

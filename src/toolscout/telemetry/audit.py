@@ -28,6 +28,11 @@ class AuditLog:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
 
+    @classmethod
+    def at(cls, path: str, max_bytes: int) -> AuditLog:
+        """Open the log that the settings name."""
+        return cls(Path(path).expanduser() if path else None, max_bytes=max_bytes)
+
     def write(self, act: str, **fields: Any) -> None:
         """Write one line. Everything but ASCII is escaped: no name in it can break a line or colour a terminal."""
         emit("audit", act=act, **fields)
