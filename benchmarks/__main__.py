@@ -6,9 +6,11 @@ import asyncio
 
 from benchmarks.gateway import echo
 from benchmarks.quality import sets
+from benchmarks.registry import attach
 from benchmarks.speed import catalogue, growth
 
 asyncio.run(sets.measure())
 catalogue.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
+asyncio.run(attach.measure())

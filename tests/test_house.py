@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "cli": BOTTOM | SHARED | ADAPTERS | WALKS | DATA | {"scout", "gateway", ""},
     "sample": set(),
     "__main__": {"cli"},
-    "": BOTTOM | SHARED | {"scout"},
+    "": BOTTOM | SHARED | {"scout", "registry"},
 }
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ToolMetadata,
     )
     from toolscout.ports import Embedder, Store, ToolProvider, ToolSource
+    from toolscout.registry import RequestProvidersMiddleware, ToolRegistry, request_providers
     from toolscout.scout import Scout
     from toolscout.settings import Settings
 
@@ -93,7 +94,17 @@ _HOME = {
         "ToolMatch",
         "ToolMetadata",
     ),
-    "ports": ("Embedder", "Store", "ToolProvider", "ToolSource"),
+    "ports": (
+        "Embedder",
+        "Store",
+        "ToolProvider",
+        "ToolSource",
+    ),
+    "registry": (
+        "RequestProvidersMiddleware",
+        "ToolRegistry",
+        "request_providers",
+    ),
     "scout": ("Scout",),
     "settings": ("Settings",),
 }
@@ -123,6 +134,7 @@ __all__ = [
     "NotAllowedError",
     "NotReadOnlyError",
     "PolicyError",
+    "RequestProvidersMiddleware",
     "SchemaVersionError",
     "Scout",
     "Server",
@@ -137,12 +149,14 @@ __all__ = [
     "ToolMetadata",
     "ToolNotFoundError",
     "ToolProvider",
+    "ToolRegistry",
     "ToolSource",
     "ToolscoutError",
     "UnknownCategoryError",
     "UnknownRankerError",
     "UsageError",
     "__version__",
+    "request_providers",
 ]
 
 

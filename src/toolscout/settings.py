@@ -112,6 +112,9 @@ class Settings:
     policy: str = ""
     """The policy file that says who may see and call which tools; empty lets everyone of a tenant use all of it."""
 
+    quarantine: bool = True
+    """Whether a tool with poisoned text in its definition is kept from everyone until it is approved."""
+
     strict_definitions: bool = False
     """Whether a tool whose definition has changed is kept from everyone until it is approved."""
 
@@ -201,6 +204,11 @@ class Settings:
 
     lease_s: float = 10.0
     """How long a process that died in the middle of it keeps the others from indexing the same server."""
+    provider_timeout_s: float = 5.0
+    """How long a registry's provider may take to list its tools, or to give one definition."""
+
+    provider_refresh_s: float = 10.0
+    """How long what a registry's provider listed counts as fresh; one that failed is left alone longer each time."""
 
     store_timeout_s: float = 10.0
     """How long a writer waits for another process that is writing to the same file."""

@@ -62,8 +62,9 @@ def prepare_server(
             dropped.append(Dropped(where=tool.key, reason=reason))
             tool = min(other, tool, key=lambda candidate: candidate.fingerprint)
         tools[tool.key] = tool
+    screened, strict = settings.quarantine, settings.strict_definitions
     judged = [
-        judge(tool, (pins or {}).get(key), strict=settings.strict_definitions, now=now) for key, tool in tools.items()
+        judge(tool, (pins or {}).get(key), screened=screened, strict=strict, now=now) for key, tool in tools.items()
     ]
     tools = {item.tool.key: item.tool for item in judged}
     kept = frozenset(key for key, tool in tools.items() if published.get(key) == stamp_of(tool))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from toolscout.indexing.screen import VERSION, screen_tool
+from toolscout.indexing.screen import VERSION, quarantines, screen_tool
 from toolscout.models import Pin, Record, Scope, Tool
 
 KIND = "pin"
@@ -22,10 +22,10 @@ class Judged:
     changed: bool
 
 
-def judge(tool: Tool, pin: Pin | None, *, strict: bool, now: float) -> Judged:
+def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float) -> Judged:
     """Hold a definition against its pin and screen it, once for each definition and set of rules."""
-    asked = f"{VERSION}:{tool.fingerprint}"
-    found = pin.found if pin and pin.screened == asked else _found(tool)
+    asked = f"{VERSION}:{tool.fingerprint}" if screened else ""
+    found = pin.found if pin and pin.screened == asked else _found(tool) if screened else ""
     if pin is None:
         first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=asked, found=found)
         return Judged(tool=replace(tool, held=found), pin=first, changed=False)
@@ -62,5 +62,5 @@ def write_pin(scope: Scope, pin: Pin) -> Record:
 
 
 def _found(tool: Tool) -> str:
-    reasons = [item for item in screen_tool(tool) if item.severity == "quarantine"]
-    return f"{reasons[0].rule}: {reasons[0].reason}" if reasons else ""
+    findings = screen_tool(tool)
+    return f"{findings[0].rule} in {findings[0].where}: {findings[0].reason}" if quarantines(findings) else ""

@@ -1,0 +1,109 @@
+"""Asking code that is not ours: synchronous or asynchronous, within a deadline, and never at the cost of the asker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import threading
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+_GRACE = 10
+
+
+class OverdueError(TimeoutError):
+    """The deadline passed; the call goes on for all we know, and nobody waits for it."""
+
+
+def is_async(call: Callable[..., Any]) -> bool:
+    """Tell whether calling this gives a coroutine or an asynchronous iterator at once, without doing any work."""
+    while isinstance(call, functools.partial):
+        call = call.func
+    if not (inspect.isfunction(call) or inspect.ismethod(call)):
+        call = getattr(call, "__call__", call)  # noqa: B004 - the method is wanted, not whether there is one
+    return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
+
+
+async def ask(call: Callable[[], Any], timeout_s: float | None, *, most: int | None = None) -> Any:
+    """Return what `call` gives; raise OverdueError when it takes longer, whether or not it heeds being cancelled.
+
+    With `most`, what it gives is taken apart into a list of at most so many items, where it was made: a generator may
+    block, and may never end.
+    """
+    if timeout_s is None:
+        return await _answer(call, most)
+    task = asyncio.ensure_future(_answer(call, most))
+    try:
+        await asyncio.wait({task}, timeout=timeout_s)
+        for _ in range(_GRACE):
+            if task.done():
+                return task.result()
+            await asyncio.sleep(0)  # the loop was busy: an answer that is there already has come in time
+        raise OverdueError(f"no answer within {timeout_s:g} s")
+    finally:
+        if not task.done():
+            _abandon(task)
+
+
+async def in_thread(call: Callable[[], Any]) -> Any:
+    """Run a blocking call in a thread of its own, in the caller's context.
+
+    The loop's own pool would do until calls hang: a few of them would fill it for everybody, and hold the process at
+    its end. A thread that is abandoned here ends with its call, or with the process.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = context.run(call)
+        except Exception as raised:  # noqa: BLE001 - it is raised again where it was asked for
+            error = RuntimeError("it raised StopIteration") if isinstance(raised, StopIteration) else raised
+        except BaseException as raised:  # noqa: BLE001 - code that is asked may not end the process
+            error = RuntimeError(f"it raised {type(raised).__name__}")
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=work, name="toolscout-asked", daemon=True).start()
+    return await future
+
+
+async def _answer(call: Callable[[], Any], most: int | None) -> Any:
+    value = call() if is_async(call) else await in_thread(lambda: _taken(call(), most))
+    if inspect.isawaitable(value):
+        value = await value
+    if most is None or not isinstance(value, AsyncIterable):
+        return _taken(value, most)
+    items: list[Any] = []
+    async for item in value:
+        items.append(item)
+        if len(items) >= most:
+            break
+    return items
+
+
+def _taken(value: Any, most: int | None) -> Any:
+    if most is None or inspect.isawaitable(value) or isinstance(value, AsyncIterable):
+        return value
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"a {type(value).__name__} is no list")
+    return list(islice(value, most))
+
+
+def _abandon(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -1,0 +1,65 @@
+"""A tool's definition, from whatever an author or a provider gives: checked, bounded, ready for search and calls."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcp_types import Tool as SdkTool
+from pydantic import BaseModel, ValidationError
+
+from toolscout.errors import BadToolError
+from toolscout.indexing.normalize import normalize_tool
+from toolscout.models import LOCAL, Server, Tool
+from toolscout.settings import Settings
+
+SERVER = Server(key=LOCAL, title=LOCAL)
+"""Where every tool of a registry lies in the catalogue behind it."""
+
+_SNAKE = {
+    "input_schema": "inputSchema",
+    "output_schema": "outputSchema",
+    "meta": "_meta",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One tool: as the SDK shows it, and as the walks know it; its key is its plain name."""
+
+    sdk: SdkTool
+    tool: Tool
+
+    @property
+    def name(self) -> str:
+        """The name that search shows and a call takes."""
+        return self.tool.name
+
+
+def clean_name(name: str) -> str:
+    """Return a name as the catalogue keeps it: NFC, nothing that UTF-8 cannot write, no spaces around."""
+    return unicodedata.normalize("NFC", name).encode("utf-8", "replace").decode("utf-8").strip()
+
+
+def read_definition(raw: Any, settings: Settings, *, name: str | None = None, keywords: Any = ()) -> Definition:
+    """Check a mapping or an SDK tool; `name` is what it was asked for by; BadToolError says what is wrong with it."""
+    if isinstance(raw, BaseModel):
+        raw = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if not isinstance(raw, Mapping):
+        raise BadToolError(f"a definition must be a mapping or an SDK tool, not {type(raw).__name__}")
+    fields: dict[str, Any] = {_SNAKE.get(str(key), str(key)): value for key, value in raw.items()}
+    fields["name"] = name or fields.get("name")
+    if fields.get("inputSchema") is None:
+        fields["inputSchema"] = {"type": "object"}
+    if keywords:
+        fields["keywords"] = list(keywords)
+    tool = normalize_tool(fields, SERVER, settings)
+    try:
+        sdk = SdkTool.model_validate({**fields, "name": tool.name})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadToolError(f"its {where} cannot be used: {first['msg']}") from None
+    return Definition(sdk=sdk, tool=replace(tool, key=tool.name))
