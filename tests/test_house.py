@@ -26,7 +26,7 @@ MAY_IMPORT = {
     **dict.fromkeys(ADAPTERS, BOTTOM | SHARED),
     **dict.fromkeys(WALKS, BOTTOM | SHARED),
     "scout": BOTTOM | SHARED | ADAPTERS | WALKS | {"live", "sources", "admin"},
-    "admin": BOTTOM | SHARED | WALKS,
+    "admin": BOTTOM | SHARED | WALKS | {"turns"},
     "sources": BOTTOM | SHARED | {"live", "turns"},
     "live": BOTTOM | SHARED | ADAPTERS | {"turns"},
     "turns": BOTTOM | SHARED,

@@ -77,7 +77,7 @@ class Scout:
         self._sources = Sources()
         rules = rules or Rules()
         audit, limits = AuditLog.at(settings.audit, settings.audit_bytes), Limits(rules.policy)
-        self.admin = Admin(store, audit, rules, limits)
+        self.admin = Admin(store, audit, rules, limits, settings)
         """What an operator does: keys, policy, decisions about definitions."""
         self._execute = Execute(store=store, behind=self._sources.behind, rules=rules, limits=limits, audit=audit)
 
@@ -210,20 +210,19 @@ class Scout:
         """Take a server and all its tools out of the catalogue, everyone's or a user's; return how many tools went."""
         caller = self._as(caller, user_id)
         self._sources.forget(caller.scope, server)
+        self.admin.note("catalogue.remove", caller.scope, server=server)
         return await self._store.remove_server(caller.scope, server)
 
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
         """Take out everything that a user added; return how many tools went."""
-        self._sources.forget(self._as(caller, user_id).scope)
-        return await self._store.remove_user(self._as(caller, user_id).tenant, user_id)
+        scope = self._as(caller, user_id).scope
+        self._sources.forget(scope)
+        self.admin.note("catalogue.remove", scope)
+        return await self._store.remove_user(scope.tenant, user_id)
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
-        caller = caller or self.caller
-        try:
-            await self._store.set_enabled(caller.scope, key, enabled)
-        except ToolNotFoundError:
-            raise not_found(key, await self._store.facets(caller, Filter())) from None
+        await self.admin.switch(caller or self.caller, key, enabled)
 
     # Walk 2: discover
 
@@ -371,6 +370,10 @@ class Scout:
 
     # The servers behind it
 
+    async def reach(self, *, caller: Caller | None = None) -> frozenset[str]:
+        """Return the servers that the caller may call a tool of, whose resources and prompts are theirs too."""
+        return await self._execute.reach(caller or self.caller)
+
     @property
     def caller(self) -> Caller:
         """Return who asks when nobody is named: the local user, who reaches the servers of the config."""
@@ -389,8 +392,7 @@ class Scout:
         )
 
     def _as(self, caller: Caller | None, user_id: str | None) -> Caller:
-        caller = caller or self.caller
-        return caller if user_id is None else replace(caller, user=user_id)
+        return (caller or self.caller) if user_id is None else replace(caller or self.caller, user=user_id)
 
 
 def _each(names: Sequence[str] | None) -> tuple[str, ...]:

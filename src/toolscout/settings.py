@@ -119,7 +119,7 @@ class Settings:
     """Whether a tool whose definition has changed is kept from everyone until it is approved."""
 
     audit: str = ""
-    """The file that every call and administrative act is written to; empty leaves them to the program's logging."""
+    """Where calls and administrative acts are written; empty: `audit.jsonl` for the command, logging for the library."""
 
     audit_bytes: int = 67_108_864
     """When the audit file has this many bytes it is moved aside; the last ten are kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from toolscout.errors import BadToolError, ServerUnavailableError
@@ -40,7 +41,7 @@ async def fetch_servers(
             part = await asyncio.to_thread(
                 prepare_server, server, raw, published, settings, owner=scope.owner, pins=pins, now=time.time()
             )
-            await _pin(store, scope, part, pins)
+            await _pin(store, scope, part, pins, gone=published.keys() - part.keys)
         if strict and part.dropped:
             first = part.dropped[0]
             raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")
@@ -48,10 +49,12 @@ async def fetch_servers(
     return prepared, collisions
 
 
-async def _pin(store: Store, scope: Scope, part: Prepared, pins: Mapping[str, Pin]) -> None:
-    """Keep new pins; where a definition is offered in place of a pinned one, keep the pinned one to be shown."""
+async def _pin(
+    store: Store, scope: Scope, part: Prepared, pins: Mapping[str, Pin], *, gone: AbstractSet[str]
+) -> None:
+    """Keep new pins; where a definition is offered in place of a pinned one, or goes, keep that one to be shown."""
     known = {pin.key: pin for pin in part.pins}
-    unkept = {key for key in part.offered if pins[key].before is None}
+    unkept = {key for key in part.offered | gone if key in pins and pins[key].before is None}
     if unkept:
         for tool in await store.stored_tools(scope):
             if tool.key in unkept and tool.fingerprint == pins[tool.key].fingerprint:

@@ -32,6 +32,11 @@ class Prepared:
     offered: frozenset[str] = frozenset()
     """Keys whose definition is not the pinned one."""
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """Return the keys of all that the server has now."""
+        return self.kept | {entry.tool.key for entry in self.entries}
+
 
 def prepare_server(
     server: Server,
@@ -43,7 +48,7 @@ def prepare_server(
     pins: Mapping[str, Pin] | None = None,
     now: float = 0.0,
 ) -> Prepared:
-    """Normalize and judge every tool, keep what is unchanged, enrich the rest; a bad tool is dropped with its reason."""
+    """Normalize and judge every tool, keep what is unchanged, enrich the rest; a bad one is dropped with its reason."""
     dropped: list[Dropped] = []
     tools: dict[str, Tool] = {}
     if len(raw) > settings.max_tools:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolscout.models.catalogue import Finding
 from toolscout.models.tools import Scope
 
 
@@ -53,14 +54,28 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A tool whose definition is not the pinned one, or in which the screen found something."""
+    """A tool whose definition is not the pinned one, or that is kept from everyone."""
 
     key: str
+    scope: Scope
     held: str
     """Why it is kept from everyone; empty where it is in use."""
+    changed: bool
+    """Whether the definition is another than the one that was approved, or seen first."""
+    verdict: Verdict
+    """What was decided of it last."""
     before: Mapping[str, Any] | None
+    """The pinned definition; None where it is the same, or was not kept."""
     after: Mapping[str, Any]
-    at: float
+    findings: tuple[Finding, ...] = ()
+    """What the screen finds in the definition that is offered."""
+    at: float = 0.0
+    """When the pin was set."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether someone should decide: it changed, or is held back by no hand."""
+        return self.changed or self.verdict != "kept_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

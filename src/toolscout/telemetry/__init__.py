@@ -3,8 +3,8 @@
 What may not be told is taken out here, and only here: see `redact`.
 """
 
-from toolscout.telemetry.audit import AuditLog
+from toolscout.telemetry.audit import AuditLog, operator, read_audit
 from toolscout.telemetry.events import described, emit
 from toolscout.telemetry.redact import shape_of
 
-__all__ = ["AuditLog", "described", "emit", "shape_of"]
+__all__ = ["AuditLog", "described", "emit", "operator", "read_audit", "shape_of"]
