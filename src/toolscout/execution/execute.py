@@ -9,7 +9,7 @@ from typing import Any
 
 from toolscout.errors import NotAllowedError, ToolNotFoundError, ToolscoutError
 from toolscout.execution.call import call
-from toolscout.models import Caller, CallResult, Scope, Tool
+from toolscout.models import LOCAL, Caller, CallResult, Filter, Scope, Tool
 from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Rules
 from toolscout.ports import Store, ToolSource, Upstream
@@ -68,6 +68,19 @@ class Execute:
             raise
         finally:
             self._write(caller, key, tool, arguments, outcome, started)
+
+    async def reach(self, caller: Caller) -> frozenset[str]:
+        """Return the servers that a caller may call a tool of: what else these offer is then theirs as well.
+
+        Without a policy everyone of the local tenant reaches all of them, also those that have no tools.
+        """
+        if self.rules.policy is None and caller.tenant == LOCAL and caller.servers is not None:
+            return caller.servers
+        found: set[str] = set()
+        for tool in await self.store.facets(caller, Filter()):
+            if tool.server not in found and self.rules.may_call(caller, tool):
+                found.add(tool.server)
+        return frozenset(found)
 
     def _check(self, caller: Caller, tool: Tool) -> None:
         if not self.rules.may_call(caller, tool):
