@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 import toolscout
-from toolscout.cli import bench, browse, call, doctor, evaluate, import_, index, search, serve, switch
+from toolscout.cli import (
+    audit,
+    bench,
+    browse,
+    call,
+    changes,
+    doctor,
+    evaluate,
+    import_,
+    index,
+    keys,
+    policy,
+    search,
+    serve,
+    switch,
+)
 from toolscout.errors import ToolscoutError, to_wire
 
 EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
@@ -37,6 +52,11 @@ app.command("related", rich_help_panel="Browse")(browse.related)
 app.command("describe", rich_help_panel="Browse")(browse.describe)
 app.command("enable", rich_help_panel="Catalogue")(switch.enable)
 app.command("disable", rich_help_panel="Catalogue")(switch.disable)
+app.command("changes", rich_help_panel="Operate")(changes.changes)
+app.command("approve", rich_help_panel="Operate")(changes.approve)
+app.add_typer(keys.app, name="keys", rich_help_panel="Operate")
+app.add_typer(policy.app, name="policy", rich_help_panel="Operate")
+app.command("audit", rich_help_panel="Operate")(audit.audit)
 app.command("eval", rich_help_panel="Measure")(evaluate.evaluate)
 app.command("bench", rich_help_panel="Measure")(bench.bench)
 app.command("doctor", rich_help_panel="Catalogue")(doctor.doctor)

@@ -98,6 +98,8 @@ def merged(reports: Sequence[IndexReport]) -> IndexReport:
         unembedded=max((report.unembedded for report in reports), default=0),
         dropped=tuple(item for report in reports for item in report.dropped),
         collisions=tuple(item for report in reports for item in report.collisions),
+        quarantined=tuple(item for report in reports for item in report.quarantined),
+        offered=tuple(sorted({key for report in reports for key in report.offered})),
         generation=max((report.generation for report in reports), default=0),
         took_ms=sum(report.took_ms for report in reports),
     )
@@ -114,6 +116,8 @@ def _summary(report: IndexReport) -> dict[str, object]:
         "unembedded": report.unembedded,
         "dropped": [{"where": item.where, "reason": item.reason} for item in report.dropped],
         "collisions": [{"where": item.where, "reason": item.reason} for item in report.collisions],
+        "quarantined": [{"where": item.where, "reason": item.reason} for item in report.quarantined],
+        "offered": list(report.offered),
         "generation": report.generation,
         "took_ms": round(report.took_ms, 1),
     }
