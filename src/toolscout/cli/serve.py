@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,11 +81,8 @@ def serve(
     Examples: `toolscout serve --config mcp.json`, `toolscout serve --http 8080 --surface browse`
     """
     from toolscout.gateway.address import asks_who, parse_address
-    from toolscout.settings import Settings
 
-    settings = Settings.from_env()
-    if store:
-        settings = replace(settings, store=store)
+    settings = options.operating(store)
     address = parse_address(http) if http else None
     if address is None and (diagnostics or auth):
         raise UsageError(
