@@ -15,6 +15,7 @@ _log = logging.getLogger("toolscout")
 
 
 _LEAST_INTERVAL_S = 0.01
+_SETTLED_S = 0.05
 
 Files = Callable[[], Sequence[Path]]
 
@@ -57,9 +58,13 @@ async def _follow(files: Files, changed: Callable[[], Awaitable[None]], interval
     while True:
         await asyncio.sleep(max(interval_s, _LEAST_INTERVAL_S))
         now = await asyncio.to_thread(_state, files)
-        if now != seen:
+        if now == seen:
+            continue
+        while now != seen:  # an editor may still be writing: half a file may read as a whole one that says less
             seen = now
-            await changed()
+            await asyncio.sleep(_SETTLED_S)
+            now = await asyncio.to_thread(_state, files)
+        await changed()
 
 
 def _state(files: Files) -> tuple[tuple[str, int, int, int], ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -51,23 +53,25 @@ class Authentication:
         return [Route(path, endpoint=own.endpoint, methods=["GET", "OPTIONS"]) for path in paths]
 
 
-def authentication_for(settings: Settings, find_key: FindKey) -> Authentication:
+def authentication_for(
+    settings: Settings, find_key: FindKey, *, clock: Callable[[], float] = time.monotonic
+) -> Authentication:
     """Build the check from the settings: API keys always, and the tokens of an issuer where one is named."""
     scopes = tuple(settings.auth_scope.split())
     if not settings.auth_issuer:
-        return Authentication(verifier=Verifier(find_key, None), scopes=scopes)
+        return Authentication(verifier=Verifier(find_key, None, clock=clock), scopes=scopes)
     urls = _urls(settings)
     tokens = Tokens(
         issuer=settings.auth_issuer,
         audience=settings.auth_audience,
-        keys=KeySet(settings.auth_jwks_url, issuer=settings.auth_issuer),
+        keys=KeySet(settings.auth_jwks_url, issuer=settings.auth_issuer, clock=clock),
         claims=ClaimMap(
             tenant=settings.auth_tenant_claim, user=settings.auth_user_claim, groups=settings.auth_groups_claim
         ),
         algorithms=_algorithms(settings),
     )
     return Authentication(
-        verifier=Verifier(find_key, tokens, audience=settings.auth_audience),
+        verifier=Verifier(find_key, tokens, audience=settings.auth_audience, clock=clock),
         scopes=scopes,
         issuer=urls.issuer_url,
         resource=urls.resource_server_url,
