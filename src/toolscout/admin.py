@@ -22,7 +22,7 @@ from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Decision, Rules
 from toolscout.ports import Store
 from toolscout.settings import Settings
-from toolscout.telemetry import AuditLog, operator
+from toolscout.telemetry import AuditLog, operator, shape_of
 from toolscout.turns import Turns
 
 _KEY = "api_key"
@@ -45,6 +45,18 @@ class Admin:
     def note(self, act: str, scope: Scope, **fields: Any) -> None:
         """Write down an administrative act, whom it is about, and who did it."""
         self._audit.write(act, by=operator(), tenant=scope.tenant, user=scope.owner, **fields)
+
+    def note_unlisted(self, caller: Caller, name: str, arguments: Any) -> None:
+        """Write down a call of a name that the caller is not shown, which goes no further."""
+        self._audit.write_call(
+            caller,
+            name,
+            fingerprint=None,
+            refused=True,
+            outcome=ToolNotFoundError.code,
+            ms=0.0,
+            arguments=shape_of(arguments, {}),
+        )
 
     def apply_policy(self, policy: Policy | None) -> None:
         """Judge by another policy from now on, in every search and every call."""

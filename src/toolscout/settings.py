@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def data_folder() -> Path:
 class Settings:
     """The settings of one Scout; `Settings.from_env()` reads them from the environment."""
 
-    store: str = ""
+    store: str = field(default="", repr=False)
     """Where it lives: `memory:`, `sqlite:///PATH`, `postgresql://...`; empty means a file in the user's data folder."""
 
     embedder: str = "builtin"
@@ -37,7 +37,7 @@ class Settings:
     embedder_url: str = "https://api.openai.com/v1"
     """The base address of an OpenAI-compatible embeddings endpoint."""
 
-    embedder_key: str = ""
+    embedder_key: str = field(default="", repr=False)
     """The bearer token for that endpoint; never logged or stored."""
 
     embedder_dimension: int = 0
@@ -119,7 +119,7 @@ class Settings:
     """Whether a tool whose definition has changed is kept from everyone until it is approved."""
 
     audit: str = ""
-    """Where calls and administrative acts are written; empty: `audit.jsonl` for the command, logging for the library."""
+    """The file for calls and administrative acts; empty: the command's own, for the library none; `none`: no file."""
 
     audit_bytes: int = 67_108_864
     """When the audit file has this many bytes it is moved aside; the last ten are kept."""

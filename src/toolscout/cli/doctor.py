@@ -117,8 +117,9 @@ async def _catalogue(settings: Settings) -> list[Finding]:
     from toolscout.models import Caller
     from toolscout.policy.rules import may_see
     from toolscout.storage import open_store
+    from toolscout.telemetry import without_password
 
-    where = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
+    where = without_password(settings.store) or f"sqlite:///{data_folder() / 'catalogue.db'}"
     try:
         store = open_store(settings, may_see)
         await store.open()

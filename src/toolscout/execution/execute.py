@@ -15,6 +15,8 @@ from toolscout.policy.rules import Rules
 from toolscout.ports import Store, ToolSource, Upstream
 from toolscout.telemetry import AuditLog, shape_of
 
+_REFUSED = frozenset({"tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed"})
+
 Behind = Callable[[Scope, str], ToolSource]
 """What stands behind a server of a scope."""
 
@@ -58,7 +60,7 @@ class Execute:
                     upstream=upstream,
                     extra=extra,
                 )
-            outcome = "tool_error" if result.is_error else "ok"
+            outcome = _outcome(result)
             return result
         except ToolscoutError as error:
             outcome = error.code
@@ -90,16 +92,18 @@ class Execute:
             )
 
     def _write(self, caller: Caller, key: str, tool: Tool | None, arguments: Any, outcome: str, started: float) -> None:
-        refused = outcome in ("tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed")
-        self.audit.write(
-            "call",
-            tenant=caller.tenant,
-            user=caller.user,
-            key_id=caller.key,
-            tool=key[:300],
+        self.audit.write_call(
+            caller,
+            str(key),
             fingerprint=tool.fingerprint if tool else None,
-            decision="refused" if refused else "allowed",
+            refused=outcome in _REFUSED,
             outcome=outcome,
-            ms=round((time.perf_counter() - started) * 1_000, 3),
+            ms=(time.perf_counter() - started) * 1_000,
             arguments=shape_of(arguments, tool.input_schema if tool else {}),
         )
+
+
+def _outcome(result: CallResult) -> str:
+    if result.is_error:
+        return "tool_error"
+    return "input_required" if result.result.get("resultType") == "input_required" else "ok"

@@ -9,6 +9,8 @@ from typing import Any
 from toolscout.errors import AuthError
 from toolscout.models import LOCAL, Caller
 
+_LONGEST = 256
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimMap:
@@ -33,18 +35,22 @@ def caller_of(claims: Mapping[str, Any], names: ClaimMap) -> Caller:
     )
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a text can name a tenant, a user, a group or a scope: it is short, and all of it can be seen."""
+    return len(text.strip()) > 0 and len(text) <= _LONGEST and text.isprintable()
+
+
 def _text(claims: Mapping[str, Any], name: str) -> str:
     value = _claim(claims, name)
-    if not isinstance(value, str) or not value.strip():
-        raise AuthError(f"the token has no text in the claim {name!r}", hint="the issuer must send it, or map another")
+    if not isinstance(value, str) or not is_name(value):
+        raise AuthError(f"the token has no name in the claim {name!r}", hint="the issuer must send it, or map another")
     return value
 
 
 def _texts(claims: Mapping[str, Any], name: str) -> list[str]:
     value = _claim(claims, name)
-    if isinstance(value, str):
-        return value.split()
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    found = value.split() if isinstance(value, str) else value if isinstance(value, list) else []
+    return [item for item in found if isinstance(item, str) and is_name(item)]
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:

@@ -8,7 +8,9 @@ import re
 import secrets
 from collections.abc import Sequence
 
+from toolscout.errors import InvalidValueError
 from toolscout.models import ApiKey, Caller
+from toolscout.policy.identity import is_name
 
 _FORM = re.compile(r"tsk_([a-z0-9]{10})_([A-Za-z0-9_-]{43})\Z")
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -25,6 +27,12 @@ def mint_key(
     expires_at: float | None = None,
 ) -> tuple[str, ApiKey]:
     """Return a new key as its holder gets it, and as it is kept."""
+    for name in (tenant, *(() if user is None else (user,)), *groups, *scopes):
+        if not is_name(name):
+            raise InvalidValueError(
+                f"{name[:80]!r} names no tenant, user, group or scope",
+                hint="a name is up to 256 characters that can all be seen",
+            )
     number = "".join(secrets.choice(_ALPHABET) for _ in range(10))
     secret = secrets.token_urlsafe(32)
     kept = ApiKey(

@@ -7,6 +7,7 @@ from pathlib import Path
 from toolscout.errors import SettingError
 from toolscout.ports import Predicate, Store
 from toolscout.settings import Settings, data_folder
+from toolscout.telemetry import without_password
 
 
 def open_store(settings: Settings, predicate: Predicate) -> Store:
@@ -18,4 +19,4 @@ def open_store(settings: Settings, predicate: Predicate) -> Store:
         return SqliteStore(None, predicate, settings)
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return SqliteStore(Path(url.removeprefix("sqlite:///")).expanduser(), predicate, settings)
-    raise SettingError(f"{url!r} names no store", hint="use memory: or sqlite:///PATH")
+    raise SettingError(f"{without_password(url)!r} names no store", hint="use memory: or sqlite:///PATH")

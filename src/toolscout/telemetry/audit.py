@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from toolscout.errors import InputFileError, SettingError
+from toolscout.models import Caller
 from toolscout.telemetry.events import emit
 
 NOWHERE = "none"
 """What the setting says where no file is wanted."""
 
 _KEPT = 10
+_LONGEST = 300
 _PRIVATE = 0o600
 _log = logging.getLogger("toolscout")
 
@@ -51,6 +53,31 @@ class AuditLog:
                     f"the audit log {self._path} cannot be written: {error.strerror}",
                     hint=f"let TOOLSCOUT_AUDIT name a file that can, or say {NOWHERE}",
                 ) from error
+
+    def write_call(
+        self,
+        caller: Caller,
+        tool: str,
+        *,
+        fingerprint: str | None,
+        refused: bool,
+        outcome: str,
+        ms: float,
+        arguments: Any,
+    ) -> None:
+        """Write the one line of a call; `arguments` are their shape already."""
+        self.write(
+            "call",
+            tenant=caller.tenant,
+            user=caller.user,
+            key_id=caller.key,
+            tool=tool[:_LONGEST],
+            fingerprint=fingerprint,
+            decision="refused" if refused else "allowed",
+            outcome=outcome,
+            ms=round(ms, 3),
+            arguments=arguments,
+        )
 
     def write(self, act: str, **fields: Any) -> None:
         """Write one line. Everything but ASCII is escaped: no name in it can break a line or colour a terminal.

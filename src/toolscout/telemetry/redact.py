@@ -1,12 +1,20 @@
-"""What of a call may be written down: the shape of its arguments, never their values."""
+"""What may be written down: the shape of arguments, never their values; an address, never its password."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 _MOST = 50
 _DEEPEST = 3
+_PASSWORD = re.compile(r"^([^:/]*://[^:/@]*):.*@", re.S)
+_PARAMETER = re.compile(r"((?:password|passwd|secret|token|key)=)[^&\s]*", re.I)
+
+
+def without_password(url: str) -> str:
+    """Write an address as it may be shown."""
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
 
 
 def shape_of(arguments: Any, schema: Mapping[str, Any]) -> Any:
