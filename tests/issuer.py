@@ -1,4 +1,4 @@
-"""A real issuer of access tokens on loopback: metadata, keys that rotate, and a signature of whatever a test asks for."""
+"""A real issuer of access tokens on loopback: metadata, keys that rotate, a signature of whatever a test asks for."""
 
 from __future__ import annotations
 

@@ -235,16 +235,22 @@ async def test_a_change_is_told_to_those_who_see_it_and_to_no_others(crm):
 
     async with guarded({"acme": [crm], "zeta": [hr]}, surface="all") as served:
         (one, ann), (two, zoe) = [connect(served, await served.key(*who)) for who in (("acme", "ann"), ("zeta", "zoe"))]
-        async with one, two, ann, zoe:
-            async with ann.listen(tools_list_changed=True) as acme, zoe.listen(tools_list_changed=True) as zeta:
-                crm.tool("new_one", description="Something new")
-                await served.scout.index([crm], caller=Caller(tenant="acme"))
-                assert isinstance(await asyncio.wait_for(anext(aiter(acme)), WAIT_S), ToolsListChanged)
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(anext(aiter(zeta)), 0.3)
-                served.scout.admin.apply_policy(parse_policy(""))
-                assert isinstance(await asyncio.wait_for(anext(aiter(zeta)), WAIT_S), ToolsListChanged)
-                assert (await zoe.list_tools()).tools == []
+        async with (
+            one,
+            two,
+            ann,
+            zoe,
+            ann.listen(tools_list_changed=True) as acme,
+            zoe.listen(tools_list_changed=True) as zeta,
+        ):
+            crm.tool("new_one", description="Something new")
+            await served.scout.index([crm], caller=Caller(tenant="acme"))
+            assert isinstance(await asyncio.wait_for(anext(aiter(acme)), WAIT_S), ToolsListChanged)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(aiter(zeta)), 0.3)
+            served.scout.admin.apply_policy(parse_policy(""))
+            assert isinstance(await asyncio.wait_for(anext(aiter(zeta)), WAIT_S), ToolsListChanged)
+            assert (await zoe.list_tools()).tools == []
 
 
 @promise("auth:no-passthrough", "tenant:isolation")
