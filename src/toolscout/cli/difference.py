@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
@@ -11,6 +12,7 @@ from typing import Any, Literal
 _CONTEXT = 2
 _BRIEF = 3
 _WIDTH = 110
+_SENTENCE = re.compile(r"(?<=[.;!?] )(?=\S)")
 
 Kind = Literal["same", "removed", "added", "gap"]
 
@@ -67,16 +69,9 @@ def _lines(value: Any) -> list[str]:
     return [part for line in value.split("\n") for part in _folded(line)]
 
 
-def _folded(line: str) -> Iterator[str]:
-    """Fold at the end of a sentence, so that a change in one of them leaves the others as they are."""
-    rest = line
-    while len(rest) > _WIDTH:
-        ends = [end for mark in (". ", "; ", ", ") if (end := rest.find(mark, _WIDTH // 2)) >= 0]
-        if not ends:
-            break
-        yield rest[: min(ends) + 2]
-        rest = rest[min(ends) + 2 :]
-    yield rest
+def _folded(line: str) -> list[str]:
+    """Break a long line after each sentence, so that a change in one of them leaves the others as they are."""
+    return _SENTENCE.split(line) if len(line) > _WIDTH else [line]
 
 
 def _paired(before: list[str], after: list[str]) -> Iterator[Line]:
