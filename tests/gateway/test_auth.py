@@ -11,7 +11,7 @@ import time
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from guarded import guarded
+from guarded import Clock, guarded
 from issuer import AUDIENCE, KEYS, running_issuer
 from promises import promise
 from scripted import Scripted
@@ -296,3 +296,24 @@ async def test_whatever_fails_while_asking_who_it_is_lets_nobody_in(tools):
 def test_settings_that_would_let_anyone_in_are_refused(wrong, named):
     with pytest.raises(SettingError, match=named):
         authentication_for(Settings(**wrong), None)
+
+
+@promise("auth:token")
+async def test_what_is_remembered_of_a_token_ends_with_it_and_with_the_issuers_keys(issuer):
+    clock = Clock()
+    named = Settings(auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
+    verifier = authentication_for(named, None, clock=clock).verifier
+    recent = verifier._verified
+    assert await verifier.verify_token(issuer.token(exp=int(time.time()) - 5))  # clocks differ by seconds
+    assert not [name for name in recent._known if recent.get(name)]
+    short, long = issuer.token(exp=int(time.time()) + 6), issuer.token()
+    first = [await verifier.verify_token(token) for token in (short, long)]
+    assert [await verifier.verify_token(token) for token in (short, long)] == first
+    assert len([name for name in recent._known if recent.get(name)]) == 2
+    clock.now += 7
+    assert len([name for name in recent._known if recent.get(name)]) == 1
+    issuer.rotate()
+    clock.now += PAUSE_S
+    assert await verifier.verify_token(issuer.token())
+    assert await verifier.verify_token(long) is None
+    assert long not in repr(vars(recent))

@@ -39,6 +39,8 @@ class KeySet:
         self._fetched = self._tried = float("-inf")
         self._lock = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
+        self.version = 0
+        """Which keys these are: another number means that they were read again."""
 
     async def key(self, kid: str | None) -> jwt.PyJWK:
         """Return a key by its id, or the only one where a token names none.
@@ -81,6 +83,7 @@ class KeySet:
                 _log.warning("the keys of the issuer cannot be read now: %s", type(error).__name__)
             else:
                 self._fetched = self._clock()
+                self.version += 1
 
     async def _fetch(self) -> dict[str, jwt.PyJWK]:
         async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client:

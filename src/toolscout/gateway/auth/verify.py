@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from mcp.server.auth.provider import AccessToken
 
 from toolscout.errors import AuthError, ToolscoutError
+from toolscout.gateway.auth.recent import Recent
 from toolscout.gateway.auth.tokens import Tokens
 from toolscout.gateway.identity import CALLER
 from toolscout.models import ApiKey, Caller
@@ -18,14 +19,19 @@ from toolscout.policy.keys import caller_of_key, opens, split_token
 
 _log = logging.getLogger("toolscout")
 _KEY_TTL_S = 1.0
-_REMEMBERED_KEYS = 4_096
+_TOKEN_TTL_S = 30.0
+_REMEMBERED = 4_096
 
 FindKey = Callable[[str], Awaitable[ApiKey | None]]
 """How a key is looked up by its id; it is told each time that the key was used."""
 
 
 class Verifier:
-    """The SDK's TokenVerifier. A key that was looked up is good for a second, so that a revoked one is soon refused."""
+    """The SDK's TokenVerifier.
+
+    A key that was looked up is good for a second, so that a revoked one is soon refused. A token that was verified is
+    not computed again for half a minute, as long as it has not expired and the issuer's keys are the same.
+    """
 
     def __init__(
         self,
@@ -39,8 +45,8 @@ class Verifier:
         self._find_key = find_key
         self._tokens = tokens
         self._audience = audience
-        self._clock = clock
-        self._known: OrderedDict[str, tuple[float, ApiKey | None]] = OrderedDict()
+        self._keys: Recent[ApiKey | None] = Recent(most=_REMEMBERED, clock=clock)
+        self._verified: Recent[AccessToken] = Recent(most=_REMEMBERED, clock=clock)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what the token is good for, or None; nothing that is wrong with it is told to whoever sent it."""
@@ -48,9 +54,7 @@ class Verifier:
             if token.startswith("tsk_"):
                 return await self._key(token)
             if self._tokens is not None:
-                caller, said = await self._tokens.verify(token)
-                client = str(said.get("azp") or said.get("client_id") or "")
-                return self._access(caller, client=client, issuer=self._tokens.issuer)
+                return await self._token(token, self._tokens)
         except AuthError as error:
             _log.info("a token was refused: %s", error.message)
         except ToolscoutError as error:
@@ -67,16 +71,21 @@ class Verifier:
         return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
     async def _lookup(self, number: str) -> ApiKey | None:
-        known = self._known.get(number)
-        now = self._clock()
-        if known is not None and now - known[0] < _KEY_TTL_S:
-            return known[1]
+        if (known := self._keys.get(number)) is not None:
+            return known[0]
         key = await self._find_key(number)
-        self._known[number] = now, key
-        self._known.move_to_end(number)
-        while len(self._known) > _REMEMBERED_KEYS:
-            self._known.popitem(last=False)
+        self._keys.put(number, key, _KEY_TTL_S)
         return key
+
+    async def _token(self, token: str, tokens: Tokens) -> AccessToken:
+        digest = hashlib.sha256(token.encode()).digest()
+        if (known := self._verified.get((digest, tokens.keys.version))) is not None:
+            return known[0]
+        caller, said = await tokens.verify(token)
+        access = self._access(caller, client=str(said.get("azp") or said.get("client_id") or ""), issuer=tokens.issuer)
+        left_s = float(said["exp"]) - time.time()
+        self._verified.put((digest, tokens.keys.version), access, min(left_s, _TOKEN_TTL_S))
+        return access
 
     def _access(self, caller: Caller, *, client: str, issuer: str) -> AccessToken:
         """Write what the SDK keeps of a caller; a session is bound to its `client_id`, issuer and subject."""
