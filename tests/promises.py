@@ -47,7 +47,6 @@ _PROTOCOL = _group(
         "proto:malformed",
         "Malformed requests get a clean 4xx or JSON-RPC error, reach no downstream server, and the next good request "
         "is answered; 10,000 generated cases, no crash, no 500.",
-        later="a test run makes up 1,000; CASES=10000 was run by hand",
     ),
     Promise(
         "proto:list-stable",
@@ -71,7 +70,6 @@ _ACCESS = _group(
         "auth:token",
         "A wrong audience, issuer, expiry or algorithm, or a token in the query string: 401 with `resource_metadata`; "
         "no store query is made.",
-        gap="comes with authentication",
     ),
     Promise(
         "auth:no-passthrough",
@@ -88,9 +86,7 @@ _ACCESS = _group(
         "Absent and forbidden have the same code, message and shape; no count, score, related tool or suggestion "
         "changes when hidden tools are added.",
     ),
-    Promise(
-        "access:fails-closed", "An exception in rules or identity denies.", later="identity comes with authentication"
-    ),
+    Promise("access:fails-closed", "An exception in rules or identity denies."),
     Promise(
         "tenant:isolation",
         "The same names in two tenants, interleaved, on every store: nothing leaks.",
@@ -207,7 +203,7 @@ _LOAD = _group(
     Promise(
         "load:limits",
         "A body of 4 MiB + 1: 413; a 1 MB query: 400; rate limit: 429 with Retry-After or a tool error.",
-        later="rate limits come with policy; a long query is a tool error, and 400 with REST",
+        later="a long query is a tool error, and 400 with REST",
     ),
     Promise("load:cancel", "A client that leaves frees all its work."),
     Promise("text:scripts", "20 scripts, RTL, emoji, NUL, lone surrogates: no crash, true round trip."),

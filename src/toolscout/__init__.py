@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolscout.errors import (
+        AuthError,
         BadToolError,
         CallError,
         CallTimeoutError,
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
         InputFileError,
         InvalidArgumentsError,
         InvalidValueError,
+        LimitError,
+        NotAllowedError,
         NotReadOnlyError,
+        PolicyError,
         SchemaVersionError,
         ServerUnavailableError,
         SettingError,
@@ -51,6 +55,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "errors": (
+        "AuthError",
         "BadToolError",
         "CallError",
         "CallTimeoutError",
@@ -62,7 +67,10 @@ _HOME = {
         "InputFileError",
         "InvalidArgumentsError",
         "InvalidValueError",
+        "LimitError",
+        "NotAllowedError",
         "NotReadOnlyError",
+        "PolicyError",
         "SchemaVersionError",
         "ServerUnavailableError",
         "SettingError",
@@ -86,8 +94,17 @@ _HOME = {
         "ToolMatch",
         "ToolMetadata",
     ),
-    "ports": ("Embedder", "Store", "ToolProvider", "ToolSource"),
-    "registry": ("RequestProvidersMiddleware", "ToolRegistry", "request_providers"),
+    "ports": (
+        "Embedder",
+        "Store",
+        "ToolProvider",
+        "ToolSource",
+    ),
+    "registry": (
+        "RequestProvidersMiddleware",
+        "ToolRegistry",
+        "request_providers",
+    ),
     "scout": ("Scout",),
     "settings": ("Settings",),
 }
@@ -95,6 +112,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Answer",
+    "AuthError",
     "BadToolError",
     "CallError",
     "CallTimeoutError",
@@ -112,7 +130,10 @@ __all__ = [
     "InputFileError",
     "InvalidArgumentsError",
     "InvalidValueError",
+    "LimitError",
+    "NotAllowedError",
     "NotReadOnlyError",
+    "PolicyError",
     "RequestProvidersMiddleware",
     "SchemaVersionError",
     "Scout",

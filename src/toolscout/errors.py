@@ -10,14 +10,18 @@
     │   ├── UnknownCategoryError
     │   ├── InputFileError         a file cannot be read, or one of its lines is bad and --strict is set
     │   ├── ConfigError            a config file cannot be used; the message names file, server and field
+    │   ├── PolicyError            a policy file cannot be used; the message names file, rule and field
     │   └── BadToolError           a definition that cannot be indexed; indexing drops it and says why
     ├── CallError                  a call was not made, or its outcome is not known; the message says which
     │   ├── InvalidArgumentsError  the arguments do not fit the schema; nothing was sent
     │   ├── DefinitionChangedError the tool is not what the caller saw; nothing was sent
     │   ├── NotReadOnlyError       a tool that may write, through the reading door; nothing was sent
+    │   ├── NotAllowedError        the caller may see the tool, and may not call it; nothing was sent
+    │   ├── LimitError             too many calls, by the policy's limits; nothing was sent
     │   ├── ServerUnavailableError the server cannot be reached, or went away during the call
     │   └── CallTimeoutError       the deadline passed; the call was sent and is never sent again
     ├── ToolNotFoundError          no such tool, or none that this caller may see: the two are never told apart
+    ├── AuthError                  a key or a token is missing, wrong, expired or revoked
     ├── SettingError               a TOOLSCOUT_* variable or a setting has a value that cannot be used
     ├── EmbedderError              the embedder cannot answer; searches go on by words, marked degraded
     │   └── DimensionError         vectors of another length than the model's: refused, never mixed
@@ -98,6 +102,12 @@ class ConfigError(UsageError):
     code = "config"
 
 
+class PolicyError(UsageError):
+    """A policy file cannot be used; the policy that was in force stays in force."""
+
+    code = "policy"
+
+
 class BadToolError(UsageError):
     """A definition that cannot be indexed; the message is the reason that the summary shows."""
 
@@ -130,6 +140,19 @@ class NotReadOnlyError(CallError):
     exit_code = 2
 
 
+class NotAllowedError(CallError):
+    """The policy lets the caller see the tool, and not call it; nothing was sent."""
+
+    code = "not_allowed"
+    exit_code = 2
+
+
+class LimitError(CallError):
+    """The policy's limits are reached; `details` say after how many seconds to try again. Nothing was sent."""
+
+    code = "limit_reached"
+
+
 class ServerUnavailableError(CallError):
     """The server cannot be reached, or went away during the call."""
 
@@ -147,6 +170,13 @@ class ToolNotFoundError(ToolscoutError):
 
     code = "tool_not_found"
     exit_code = 1
+
+
+class AuthError(ToolscoutError):
+    """Whoever asks has not shown who they are."""
+
+    code = "unauthorized"
+    exit_code = 2
 
 
 class SettingError(ToolscoutError):

@@ -14,6 +14,7 @@ from toolscout.models import (
     Intent,
     Overview,
     Publication,
+    Record,
     Scope,
     Server,
     ServerStatus,
@@ -167,6 +168,18 @@ class Store(Protocol):
 
     async def scopes(self) -> Sequence[Scope]:
         """Return every scope, of all tenants, that something was ever published in, in the order of their names."""
+        ...
+
+    async def record(self, kind: str, name: str) -> Record | None:
+        """Return one record by its name, whatever scope it is of."""
+        ...
+
+    async def records(self, kind: str, scope: Scope | None = None, prefix: str = "") -> Sequence[Record]:
+        """Return the records of a kind whose names begin so, of one scope or of all, in the order of names."""
+        ...
+
+    async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
+        """Keep records; with `replace`, instead of what has the same kind, scope and name."""
         ...
 
     async def overview(self, caller: Caller) -> Overview:

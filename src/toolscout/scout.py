@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from toolscout.admin import Admin
 from toolscout.config import Config, read_config
 from toolscout.discovery.browse import count_categories, count_tags
 from toolscout.discovery.browsing import Browsing
@@ -21,7 +22,7 @@ from toolscout.discovery.suggest import not_found
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
 from toolscout.errors import EmbedderError, ToolNotFoundError
-from toolscout.execution.call import call
+from toolscout.execution.execute import Execute
 from toolscout.indexing.embed import embed_missing
 from toolscout.indexing.fetch import fetch_servers
 from toolscout.indexing.publish import publish
@@ -43,12 +44,15 @@ from toolscout.models import (
     Tag,
     Turn,
 )
-from toolscout.policy.rules import may_see
+from toolscout.policy.document import read_policy
+from toolscout.policy.limits import Limits
+from toolscout.policy.rules import Rules
 from toolscout.ports import Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
 from toolscout.providers import as_source, read_rows
 from toolscout.settings import Settings
 from toolscout.sources import Sources
 from toolscout.storage import open_store
+from toolscout.telemetry import AuditLog
 
 if TYPE_CHECKING:
     from toolscout.live import Live
@@ -59,7 +63,9 @@ _ANYONE = Caller()
 class Scout:
     """A catalogue of tools: index it, search it, browse it. Use it as `async with Scout.open(...) as scout`."""
 
-    def __init__(self, *, store: Store, embedder: Embedder | None, settings: Settings) -> None:
+    def __init__(
+        self, *, store: Store, embedder: Embedder | None, settings: Settings, rules: Rules | None = None
+    ) -> None:
         """Put a scout together from its parts; `Scout.open` does that from settings."""
         self._store = store
         self._embedder = GuardedEmbedder(embedder, settings) if embedder else None
@@ -70,6 +76,11 @@ class Scout:
         self._search = Search(store=store, embedder=self._embedder, settings=settings)
         self._browsing = Browsing(store=store, settings=settings)
         self._sources = Sources()
+        rules = rules or Rules()
+        audit, limits = AuditLog.at(settings.audit, settings.audit_bytes), Limits(rules.policy)
+        self.admin = Admin(store, audit, rules, limits, settings)
+        """What an operator does: keys, policy, decisions about definitions."""
+        self._execute = Execute(store=store, behind=self._sources.behind, rules=rules, limits=limits, audit=audit)
 
     @classmethod
     def open(
@@ -94,9 +105,9 @@ class Scout:
             store = "memory:"
         if store is not None:
             settings = replace(settings, store=store)
-        scout = cls(
-            store=open_store(settings, may_see), embedder=embedder or open_embedder(settings), settings=settings
-        )
+        rules = Rules(read_policy(settings.policy) if settings.policy else None)
+        embedder = embedder or open_embedder(settings)
+        scout = cls(store=open_store(settings, rules), embedder=embedder, settings=settings, rules=rules)
         scout._tools = tools
         scout._core = _each(core)
         if config is not None:
@@ -175,12 +186,11 @@ class Scout:
         """
         caller = self._as(caller, user_id)
         if tools is None:
-            source = self._sources.behind(caller.scope, (await self._slugs(caller.scope)).get(server, server))
+            source = self._sources.behind(caller.scope, await self._slug(caller.scope, server))
         else:
             source = as_source(server, tools, trusted=trusted, timeout_s=self._settings.call_timeout_s)
         report = await self.index([source], caller=caller, progress=progress)
-        slugs = await self._slugs(caller.scope)
-        self._sources.keep(caller.scope, slugs.get(source.server.title, source.server.key), source)
+        self._sources.keep(caller.scope, await self._slug(caller.scope, source.server.title), source)
         return report
 
     async def refresh(
@@ -199,23 +209,21 @@ class Scout:
     async def remove_server(self, server: str, *, user_id: str | None = None, caller: Caller | None = None) -> int:
         """Take a server and all its tools out of the catalogue, everyone's or a user's; return how many tools went."""
         caller = self._as(caller, user_id)
-        slugs = await self._slugs(caller.scope)
-        slug = server if server in slugs.values() else slugs.get(server, server)
+        slug = await self._slug(caller.scope, server)
         self._sources.forget(caller.scope, slug)
+        self.admin.note("catalogue.remove", caller.scope, server=slug)
         return await self._store.remove_server(caller.scope, slug)
 
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
         """Take out everything that a user added; return how many tools went."""
-        self._sources.forget(self._as(caller, user_id).scope)
-        return await self._store.remove_user(self._as(caller, user_id).tenant, user_id)
+        scope = self._as(caller, user_id).scope
+        self._sources.forget(scope)
+        self.admin.note("catalogue.remove", scope)
+        return await self._store.remove_user(scope.tenant, user_id)
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
-        caller = caller or self.caller
-        try:
-            await self._store.set_enabled(caller.scope, key, enabled)
-        except ToolNotFoundError:
-            raise not_found(key, await self._store.facets(caller, Filter())) from None
+        await self.admin.switch(caller or self.caller, key, enabled)
 
     # Walk 2: discover
 
@@ -349,23 +357,20 @@ class Scout:
         upstream: Upstream | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> CallResult:
-        """Route a key to its tool, check the arguments, and call it, exactly once."""
+        """Route a key to its tool, check policy, limits and arguments, and call it, exactly once."""
         caller = caller or self.caller
-        tool = (await self._store.tools(caller, [key])).get(key)
-        if tool is None:
-            raise not_found(key, await self._store.facets(caller, Filter()))
-        return await call(
-            self._sources.behind(Scope(tenant=tool.tenant, owner=tool.owner), tool.server),
-            tool,
-            arguments,
-            caller=caller,
-            version=version,
-            read_only=read_only,
-            upstream=upstream,
-            extra=extra,
-        )
+        try:
+            return await self._execute.call(
+                key, arguments, caller=caller, version=version, read_only=read_only, upstream=upstream, extra=extra
+            )
+        except ToolNotFoundError:
+            raise not_found(key, await self._store.facets(caller, Filter())) from None
 
     # The servers behind it
+
+    async def reach(self, *, caller: Caller | None = None) -> frozenset[str]:
+        """Return the servers that the caller may call a tool of, whose resources and prompts are theirs too."""
+        return await self._execute.reach(caller or self.caller)
 
     @property
     def caller(self) -> Caller:
@@ -384,12 +389,12 @@ class Scout:
             config, store=self._store, settings=self._settings, index=index, remove=remove, after=after
         )
 
-    async def _slugs(self, scope: Scope) -> dict[str, str]:
-        return {server.title: server.key for server in await self._store.servers(scope)}
+    async def _slug(self, scope: Scope, server: str) -> str:
+        known = {item.title: item.key for item in await self._store.servers(scope)}
+        return server if server in known.values() else known.get(server, server)
 
     def _as(self, caller: Caller | None, user_id: str | None) -> Caller:
-        caller = caller or self.caller
-        return caller if user_id is None else replace(caller, user=user_id)
+        return (caller or self.caller) if user_id is None else replace(caller or self.caller, user=user_id)
 
 
 def _each(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def shown_address(url: str) -> str:
 class Settings:
     """The settings of one Scout; `Settings.from_env()` reads them from the environment."""
 
-    store: str = ""
+    store: str = field(default="", repr=False)
     """Where it lives: `memory:`, `sqlite:///PATH`, `postgresql://...`; empty means a file in the user's data folder."""
 
     embedder: str = "builtin"
@@ -45,7 +45,7 @@ class Settings:
     embedder_url: str = "https://api.openai.com/v1"
     """The base address of an OpenAI-compatible embeddings endpoint."""
 
-    embedder_key: str = ""
+    embedder_key: str = field(default="", repr=False)
     """The bearer token for that endpoint; never logged or stored."""
 
     embedder_dimension: int = 0
@@ -116,6 +116,45 @@ class Settings:
 
     loaded_tools: int = 1_000_000
     """How many tools are kept in memory for searching; the tenants and users that asked least recently go first."""
+
+    policy: str = ""
+    """The policy file that says who may see and call which tools; empty lets everyone of a tenant use all of it."""
+
+    quarantine: bool = True
+    """Whether a tool with poisoned text in its definition is kept from everyone until it is approved."""
+
+    strict_definitions: bool = False
+    """Whether a tool whose definition has changed is kept from everyone until it is approved."""
+
+    audit: str = ""
+    """The file for calls and administrative acts; empty: the command's own, for the library none; `none`: no file."""
+
+    audit_bytes: int = 67_108_864
+    """When the audit file has this many bytes it is moved aside; the last ten are kept."""
+
+    auth_issuer: str = ""
+    """The issuer whose OAuth access tokens are accepted over HTTP; empty accepts API keys alone."""
+
+    auth_audience: str = ""
+    """The audience that a token must be for: this gateway's own address, as in `https://tools.example.com/mcp`."""
+
+    auth_jwks_url: str = ""
+    """Where the issuer publishes its keys; empty asks its own metadata."""
+
+    auth_algorithms: str = "RS256 PS256 ES256 EdDSA"
+    """Which signatures of tokens are accepted."""
+
+    auth_tenant_claim: str = ""
+    """The claim of a token that names the tenant; empty puts everyone into the local one."""
+
+    auth_user_claim: str = "sub"
+    """The claim that names the user."""
+
+    auth_groups_claim: str = "groups"
+    """The claim that lists the user's groups; a dotted name goes into nested objects."""
+
+    auth_scope: str = ""
+    """The scope that a token or key must have to use the gateway; empty asks for none."""
 
     call_timeout_s: float = 30.0
     """How long a call may take in all, unless the server's config says otherwise."""

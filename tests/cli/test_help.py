@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,23 +15,33 @@ from toolscout.cli.app import app
 Run = Callable[..., Any]
 
 GROUP = typer.main.get_command(app)
-VERBS: dict[str, Any] = GROUP.commands  # type: ignore[attr-defined]
+
+
+def verbs(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Give every verb, those of a group under both names, as in `keys create`."""
+    for name, command in group.commands.items():
+        yield from verbs(command, f"{name} ") if hasattr(command, "commands") else [(before + name, command)]
+
+
+VERBS: dict[str, Any] = dict(verbs(GROUP))
+ACTING = {"enable", "disable", "serve", "approve", "keys revoke"}
 
 
 def test_the_verbs_are_those_of_the_design() -> None:
     wanted = {"index", "search", "list", "categories", "tags", "related", "describe", "enable", "disable"}
-    assert wanted | {"eval", "bench", "doctor"} <= set(VERBS)
+    operating = {"keys create", "keys list", "keys revoke", "policy check", "changes", "approve", "audit"}
+    assert wanted | operating | {"eval", "bench", "doctor"} <= set(VERBS)
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
 def test_the_help_of_a_verb_shows_an_example_that_the_verb_can_read(toolscout: Run, verb: str) -> None:
-    ran = toolscout(verb, "--help")
+    ran = toolscout(*verb.split(), "--help")
     assert ran.code == 0
     assert "Example" in ran.out
     examples = re.findall(rf"`(toolscout {verb}[^`]*)`", VERBS[verb].help)
     assert examples
     for example in examples:
-        arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', example)][2:]
+        arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', example)][1 + len(verb.split()) :]
         VERBS[verb].make_context(verb, arguments)
 
 
@@ -41,7 +51,7 @@ def test_every_option_says_what_it_does(verb: str) -> None:
         assert getattr(parameter, "help", None), f"{verb} {parameter.name}"
 
 
-@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"enable", "disable", "serve"}))
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - ACTING))
 def test_every_reading_verb_can_print_json(verb: str) -> None:
     options = {name for parameter in VERBS[verb].params for name in parameter.opts}
     assert "--json" in options
@@ -50,7 +60,7 @@ def test_every_reading_verb_can_print_json(verb: str) -> None:
 def test_the_command_alone_teaches_and_exits_with_two(toolscout: Run) -> None:
     ran = toolscout()
     assert ran.code == 2
-    assert all(verb in ran.out + ran.err for verb in VERBS)
+    assert all(verb.split()[0] in ran.out + ran.err for verb in VERBS)
 
 
 def test_the_help_of_the_command_names_the_exit_codes(toolscout: Run) -> None:

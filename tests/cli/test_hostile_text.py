@@ -35,8 +35,9 @@ def _row(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def store(toolscout: Run, tmp_path: Path) -> str:
-    """Give a catalogue of hostile tools."""
+def store(toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give a catalogue of hostile tools, which someone who does not mind has let in."""
+    monkeypatch.setenv("TOOLSCOUT_QUARANTINE", "off")
     file = tmp_path / "tools.jsonl"
     rows = [_row("send_letter"), _row("read_letter"), _row(f"bad {ESCAPE}"), {**_row("worse"), "tags": 5}]
     file.write_text("\n".join(json.dumps(row) for row in rows))

@@ -16,7 +16,15 @@ from toolscout.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-COMMANDS = typer.main.get_command(app).commands
+
+
+def verbs(group, before=""):
+    """Return every verb, those of a group under both names, as in `keys create`."""
+    for name, command in group.commands.items():
+        yield from verbs(command, f"{name} ") if hasattr(command, "commands") else [(before + name, command)]
+
+
+COMMANDS = dict(verbs(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("field", fields(Settings), ids=lambda field: field.name)

@@ -10,14 +10,14 @@ import pytest
 
 from embedders import HashEmbedder
 from promises import promise
-from toolscout import IndexReport, Scout
+from toolscout import IndexReport, Scout, Settings
 
 pytestmark = promise("catalog:collision")
 
 
 async def indexed(rows: Sequence[dict[str, Any]]) -> tuple[IndexReport, dict[str, str]]:
     """Index rows into a new catalogue; return the report, and key -> description."""
-    async with Scout.open(store="memory:", embedder=HashEmbedder()) as scout:
+    async with Scout.open(store="memory:", embedder=HashEmbedder(), settings=Settings(quarantine=False)) as scout:
         report = await scout.index_tools(rows)
         return report, {match.tool.key: match.tool.description for match in await scout.list_tools(page_size=100)}
 
@@ -63,7 +63,7 @@ async def test_servers_whose_names_meet_as_slugs_are_kept_apart_and_reported() -
 
 
 async def test_a_server_that_comes_later_does_not_take_a_slug_that_is_taken() -> None:
-    async with Scout.open(store="memory:", embedder=HashEmbedder()) as scout:
+    async with Scout.open(store="memory:", embedder=HashEmbedder(), settings=Settings(quarantine=False)) as scout:
         await scout.index_tools([{"name": "search", "server": "my server", "description": "first come"}])
         report = await scout.index_tools([{"name": "search", "server": "my-server", "description": "later"}])
         assert len(report.collisions) == 1

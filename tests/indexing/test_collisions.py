@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from promises import promise
-from toolscout import BadToolError, Scout
+from toolscout import BadToolError, Scout, Settings
 from toolscout.indexing.assign import assign_slugs
 from toolscout.keys import server_slug, split_key, tool_key
 
@@ -136,7 +136,7 @@ async def test_the_operators_spelling_is_kept_for_search_and_filters(open_scout:
 
 async def test_names_that_only_look_alike_are_kept_apart(open_scout: Callable[..., Scout]) -> None:
     rows = [{"name": "send"}, {"name": "s\u0435nd"}, {"name": "se\u200bnd"}]
-    async with open_scout() as scout:
+    async with open_scout(settings=Settings(quarantine=False)) as scout:
         report = await scout.index_tools(rows)
         details = await scout.get_tool_details([f"local__{row['name']}" for row in rows])
     assert (report.new, report.dropped) == (3, ())

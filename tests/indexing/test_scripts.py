@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from promises import promise
-from toolscout import Scout
+from toolscout import Scout, Settings
 
 pytestmark = promise("text:scripts")
 
@@ -66,10 +66,10 @@ async def test_every_script_comes_back_as_it_was_written(
     ]
     file = tmp_path / "tools.jsonl"
     file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-    async with open_scout(store=store) as scout:
+    async with open_scout(store=store, settings=Settings(quarantine=False)) as scout:
         report = await scout.index_tools(file)
         assert (report.new, report.dropped) == (len(SCRIPTS), ())
-    async with open_scout(store=store) as scout:
+    async with open_scout(store=store, settings=Settings(quarantine=False)) as scout:
         listed = [match.tool.key for match in await scout.list_tools()]
         tools = {match.tool.description: match.tool for match in await scout.get_tool_details(listed)}
         again = await scout.index_tools(file)
@@ -106,10 +106,10 @@ async def test_nul_and_half_surrogates_crash_nothing(open_scout: Callable[..., S
         }
         for number, text in enumerate(nasty)
     ]
-    async with open_scout(store=store) as scout:
+    async with open_scout(store=store, settings=Settings(quarantine=False)) as scout:
         report = await scout.index_tools(rows)
         assert (report.new, report.dropped) == (len(nasty), ())
-    async with open_scout(store=store) as scout:
+    async with open_scout(store=store, settings=Settings(quarantine=False)) as scout:
         tools = {match.tool.name: match.tool for match in await scout.list_tools(detail="full")}
         for number, text in enumerate(nasty):
             written = text.encode("utf-8", "replace").decode("utf-8")

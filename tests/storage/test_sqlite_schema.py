@@ -84,7 +84,7 @@ def _back_to_schema_1(path: Path) -> None:
         held["servers"] = [(tenant, *rest) for tenant, _, *rest in held["servers"]]
         held["tools"] = [(tenant, key, owner, *rest) for tenant, owner, key, *rest in held["tools"]]
         held["switches"] = [(tenant, *rest) for tenant, _, *rest in held["switches"]]
-        for name in (*tables[::-1], "scopes", "leases"):
+        for name in (*tables[::-1], "scopes", "leases", "records"):
             db.execute(f"DROP TABLE {name}")
         db.executescript(schema.MIGRATIONS[0])
         db.execute("DELETE FROM catalogue")

@@ -10,15 +10,19 @@ import typer
 
 import toolscout
 from toolscout.cli import (
+    audit,
     bench,
     browse,
     call,
+    changes,
     doctor,
     evaluate,
     export,
     import_,
     import_catalogue,
     index,
+    keys,
+    policy,
     search,
     serve,
     switch,
@@ -52,6 +56,11 @@ app.command("enable", rich_help_panel="Catalogue")(switch.enable)
 app.command("disable", rich_help_panel="Catalogue")(switch.disable)
 app.command("export", rich_help_panel="Catalogue")(export.export)
 app.command("import-catalogue", rich_help_panel="Catalogue")(import_catalogue.import_catalogue)
+app.command("changes", rich_help_panel="Operate")(changes.changes)
+app.command("approve", rich_help_panel="Operate")(changes.approve)
+app.add_typer(keys.app, name="keys", rich_help_panel="Operate")
+app.add_typer(policy.app, name="policy", rich_help_panel="Operate")
+app.command("audit", rich_help_panel="Operate")(audit.audit)
 app.command("eval", rich_help_panel="Measure")(evaluate.evaluate)
 app.command("bench", rich_help_panel="Measure")(bench.bench)
 app.command("doctor", rich_help_panel="Catalogue")(doctor.doctor)

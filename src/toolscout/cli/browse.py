@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolscout.cli import options
+from toolscout.models import LOCAL
 
 if TYPE_CHECKING:
     from toolscout.scout import Scout
@@ -26,6 +27,8 @@ def list_(
     page: Annotated[int, typer.Option("--page", metavar="N", help="Which page.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", metavar="N", help="Tools a page, at most 100.")] = 50,
     user: options.As = None,
+    tenant: options.Tenant = LOCAL,
+    group: options.Groups = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
@@ -47,7 +50,7 @@ def list_(
             server=server,
             page=page,
             page_size=page_size,
-            caller=options.caller_named(user),
+            caller=options.caller_named(user, tenant, group),
         ),
     )
     if json:
@@ -56,7 +59,13 @@ def list_(
         show_answer(answer)
 
 
-def categories(user: options.As = None, store: options.Store = None, json: options.Json = False) -> None:
+def categories(
+    user: options.As = None,
+    tenant: options.Tenant = LOCAL,
+    group: options.Groups = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
     """List the categories with how many tools each holds.
 
     Example: `toolscout categories --json`
@@ -64,14 +73,20 @@ def categories(user: options.As = None, store: options.Store = None, json: optio
     from toolscout.cli.show import print_json, show_categories
     from toolscout.discovery.format import format_categories
 
-    found = _with_scout(store, lambda scout: scout.list_categories(caller=options.caller_named(user)))
+    found = _with_scout(store, lambda scout: scout.list_categories(caller=options.caller_named(user, tenant, group)))
     if json:
         print_json(format_categories(found))
     else:
         show_categories(found)
 
 
-def tags(user: options.As = None, store: options.Store = None, json: options.Json = False) -> None:
+def tags(
+    user: options.As = None,
+    tenant: options.Tenant = LOCAL,
+    group: options.Groups = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
     """List the tags with how many tools carry each.
 
     Example: `toolscout tags`
@@ -79,7 +94,7 @@ def tags(user: options.As = None, store: options.Store = None, json: options.Jso
     from toolscout.cli.show import print_json, show_tags
     from toolscout.discovery.format import format_tags
 
-    found = _with_scout(store, lambda scout: scout.list_tags(caller=options.caller_named(user)))
+    found = _with_scout(store, lambda scout: scout.list_tags(caller=options.caller_named(user, tenant, group)))
     if json:
         print_json(format_tags(found))
     else:
@@ -90,6 +105,8 @@ def related(
     key: Key,
     limit: Annotated[int, typer.Option("--limit", "-k", metavar="N", help="How many.")] = 5,
     user: options.As = None,
+    tenant: options.Tenant = LOCAL,
+    group: options.Groups = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
@@ -101,7 +118,7 @@ def related(
     from toolscout.discovery.format import format_answer
 
     answer = _with_scout(
-        store, lambda scout: scout.get_related_tools(key, limit=limit, caller=options.caller_named(user))
+        store, lambda scout: scout.get_related_tools(key, limit=limit, caller=options.caller_named(user, tenant, group))
     )
     if json:
         print_json(format_answer(answer))
@@ -112,6 +129,8 @@ def related(
 def describe(
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")],
     user: options.As = None,
+    tenant: options.Tenant = LOCAL,
+    group: options.Groups = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
@@ -122,7 +141,9 @@ def describe(
     from toolscout.cli.show import console, print_json, safe, show_tool
     from toolscout.discovery.format import format_answer
 
-    answer = _with_scout(store, lambda scout: scout.get_tool_details(keys, caller=options.caller_named(user)))
+    answer = _with_scout(
+        store, lambda scout: scout.get_tool_details(keys, caller=options.caller_named(user, tenant, group))
+    )
     if json:
         print_json(format_answer(answer))
         return

@@ -53,7 +53,7 @@ async def _call(key: str, arguments: Any, named: list[Path], store: str | None) 
     server = split_key(key)[0]
     wanted = tuple(item for item in config.servers if item.server.key == server)
     # Only the server of the key is started; without such a server, the catalogue says what may have been meant.
-    async with Scout.open(replace(config, servers=wanted), store=store) as scout:
+    async with Scout.open(replace(config, servers=wanted), settings=options.operating(store)) as scout:
         return await scout.call_tool(key, arguments)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolscout.cli import options
 from toolscout.errors import UsageError
-from toolscout.models import IndexReport, ServerStatus
+from toolscout.models import LOCAL, Caller, IndexReport, ServerStatus
+
+if TYPE_CHECKING:
+    from toolscout.config import Config
+    from toolscout.scout import Scout
 
 
 def index(
@@ -26,6 +30,7 @@ def index(
     strict: Annotated[
         bool, typer.Option("--strict", help="Make a bad line or tool an error instead of leaving it out.")
     ] = False,
+    tenant: options.Tenant = LOCAL,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
@@ -44,7 +49,7 @@ def index(
         from toolscout.sample import path
 
         tools = [path()]
-    reports, servers = options.run(_index(tools or [], config or [], strict, store, quiet=json))
+    reports, servers = options.run(_index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json))
     if json:
         shown: list[dict[str, object]] = [_summary(report) for report in reports]
         if servers:
@@ -60,7 +65,7 @@ def index(
 
 
 async def _index(
-    files: list[Path], configs: list[Path], strict: bool, store: str | None, *, quiet: bool
+    files: list[Path], configs: list[Path], strict: bool, store: str | None, caller: Caller, *, quiet: bool
 ) -> tuple[list[IndexReport], list[ServerStatus]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -78,13 +83,30 @@ async def _index(
             def progress(done: int, total: int) -> None:
                 bar.update(task, completed=done, total=total)
 
-            reports = [await scout.index_tools(file, strict=strict, progress=progress) for file in files]
+            reports = [await scout.index_tools(file, strict=strict, caller=caller, progress=progress) for file in files]
             if config is not None:
                 bar.update(task, description="connecting")
+                if caller.tenant != LOCAL:
+                    report, servers = await _index_for(scout, config, caller)
+                    return [*reports, report], servers
                 live = await scout.connect(config)
                 await live.settled()
                 return [*reports, merged(live.reports)], live.statuses()
-            return reports or [await scout.refresh(progress=progress)], []
+            return reports or [await scout.refresh(caller=caller, progress=progress)], []
+
+
+async def _index_for(scout: Scout, config: Config, caller: Caller) -> tuple[IndexReport, list[ServerStatus]]:
+    """Index the servers of a config for one tenant, without any of it in the local one."""
+    from toolscout.scout import Scout
+    from toolscout.settings import Settings
+
+    beside = Settings.from_env(store="memory:", embedder="none")
+    async with Scout.open(config, settings=beside) as connected:
+        live = connected.live
+        statuses = live.statuses() if live else []
+        ready = [live.server(status.server) for status in statuses if live and status.state == "ready"]
+        report = await scout.index([server for server in ready if server], caller=caller)
+    return report, statuses
 
 
 def merged(reports: Sequence[IndexReport]) -> IndexReport:
@@ -98,6 +120,8 @@ def merged(reports: Sequence[IndexReport]) -> IndexReport:
         unembedded=max((report.unembedded for report in reports), default=0),
         dropped=tuple(item for report in reports for item in report.dropped),
         collisions=tuple(item for report in reports for item in report.collisions),
+        quarantined=tuple(item for report in reports for item in report.quarantined),
+        offered=tuple(sorted({key for report in reports for key in report.offered})),
         generation=max((report.generation for report in reports), default=0),
         took_ms=sum(report.took_ms for report in reports),
     )
@@ -114,6 +138,8 @@ def _summary(report: IndexReport) -> dict[str, object]:
         "unembedded": report.unembedded,
         "dropped": [{"where": item.where, "reason": item.reason} for item in report.dropped],
         "collisions": [{"where": item.where, "reason": item.reason} for item in report.collisions],
+        "quarantined": [{"where": item.where, "reason": item.reason} for item in report.quarantined],
+        "offered": list(report.offered),
         "generation": report.generation,
         "took_ms": round(report.took_ms, 1),
     }

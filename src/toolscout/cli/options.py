@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from toolscout.models import Caller
+from toolscout.models import LOCAL, Caller
+from toolscout.settings import Settings, data_folder
 
 _Result = TypeVar("_Result")
 
@@ -30,14 +32,33 @@ ConfigFiles = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 As = Annotated[str | None, typer.Option("--as", metavar="USER", help="See the catalogue as this user sees it.")]
+Tenant = Annotated[str, typer.Option("--tenant", metavar="T", help="Which tenant. Default: the local one.")]
+Groups = Annotated[
+    list[str] | None, typer.Option("--group", metavar="G", help="A group that the user is in. May be repeated.")
+]
 DetailLevel = Annotated[
     str, typer.Option("--detail", metavar="minimal|brief|full", help="How much to show of each tool.")
 ]
 
 
-def caller_named(user: str | None) -> Caller:
-    """Return the local caller, or a user of the local tenant."""
-    return Caller(user=user)
+def caller_named(user: str | None = None, tenant: str = LOCAL, groups: list[str] | None = None) -> Caller:
+    """Return the local caller, or whom `--as`, `--tenant` and `--group` name."""
+    return Caller(tenant=tenant, user=user, groups=frozenset(groups or ()))
+
+
+def operating(store: str | None = None) -> Settings:
+    """Return the settings of a verb that acts: what it does is written down, unless the operator wants no file."""
+    from toolscout.telemetry import AuditLog
+
+    settings = Settings.from_env()
+    settings = replace(settings, store=store or settings.store, audit=settings.audit or str(audit_file(settings)))
+    AuditLog.at(settings.audit, settings.audit_bytes).check()
+    return settings
+
+
+def audit_file(settings: Settings) -> Path:
+    """Return where the command writes what it does."""
+    return Path(settings.audit).expanduser() if settings.audit else data_folder() / "audit.jsonl"
 
 
 def run(work: Coroutine[Any, Any, _Result]) -> _Result:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from toolscout.cli import options
-from toolscout.models import Answer
+from toolscout.models import LOCAL, Answer
 
 
 def search(
@@ -46,6 +46,8 @@ def search(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each score.")] = False,
     user: options.As = None,
+    tenant: options.Tenant = LOCAL,
+    group: options.Groups = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
@@ -68,7 +70,7 @@ def search(
         "max_tokens": max_tokens,
         "ranker": ranker,
         "explain": explain,
-        "caller": options.caller_named(user),
+        "caller": options.caller_named(user, tenant, group),
     }
     queries = [" ".join(query), *(also or [])]
     answers = options.run(_search(queries, store, asked))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolscout.cli import options
 from toolscout.config import Config
 from toolscout.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from toolscout.gateway.auth.require import Authentication
+    from toolscout.scout import Scout
+    from toolscout.settings import Settings
 
 _HEAD_START_S = 1.0
 
@@ -24,6 +29,8 @@ class Listening:
     hosts: list[str]
     origins: list[str]
     diagnostics: tuple[str, int] | None
+    asks_who: bool
+    """Whether callers must identify themselves."""
 
 
 def serve(
@@ -56,6 +63,10 @@ def serve(
         list[str] | None,
         typer.Option("--allow-origin", metavar="ORIGIN", help="A web origin that may call. May be repeated."),
     ] = None,
+    auth: Annotated[
+        bool,
+        typer.Option("--auth", help="With --http, ask who is calling on loopback too; beyond it that is always asked."),
+    ] = False,
     insecure_no_auth: Annotated[
         bool,
         typer.Option("--insecure-no-auth", help="Serve beyond loopback although nothing asks who is calling."),
@@ -64,23 +75,31 @@ def serve(
 ) -> None:
     """Serve all your MCP servers as one: agents see a few tools, and find and call thousands through them.
 
-    It answers at once from the stored catalogue; servers connect in the background. Edits of the config are followed.
+    It answers at once from the stored catalogue; servers connect in the background. Edits of the config and of the
+    policy are followed. Beyond loopback callers must identify themselves, with an API key or a token of your issuer.
 
     Examples: `toolscout serve --config mcp.json`, `toolscout serve --http 8080 --surface browse`
     """
-    from toolscout.gateway.address import check_address, parse_address
+    from toolscout.gateway.address import asks_who, parse_address
 
+    settings = options.operating(store)
     address = parse_address(http) if http else None
-    if address:
-        check_address(address[0], insecure_no_auth=insecure_no_auth)
-    elif diagnostics:
-        raise UsageError("--diagnostics goes with --http", hint="a host that starts toolscout on stdio sees it end")
+    if address is None and (diagnostics or auth):
+        raise UsageError(
+            f"{'--auth' if auth else '--diagnostics'} goes with --http",
+            hint="on stdio the host that starts toolscout is the only caller, and sees it end",
+        )
+    asks = address is not None and asks_who(
+        address[0], auth=auth, issuer=settings.auth_issuer, insecure_no_auth=insecure_no_auth
+    )
     told_at = parse_address(diagnostics, "--diagnostics") if diagnostics else None
     _log_to_stderr()
     files = [*(config or ())]
     settled = _read(files, store)
-    listening = Listening(address=address, hosts=allow_host or [], origins=allow_origin or [], diagnostics=told_at)
-    options.run(_serve(files, settled, listening, surface, store))
+    listening = Listening(
+        address=address, hosts=allow_host or [], origins=allow_origin or [], diagnostics=told_at, asks_who=asks
+    )
+    options.run(_serve(files, settled, listening, surface, settings))
 
 
 def config_files(named: list[Path]) -> list[Path]:
@@ -109,21 +128,24 @@ async def _serve(
     config: Config | None,
     listening: Listening,
     surface: str | None,
-    store: str | None,
+    settings: Settings,
 ) -> None:
     import asyncio
 
-    from toolscout.gateway.follow import follow_config
+    from toolscout.gateway.follow import follow_config, follow_policy
     from toolscout.gateway.server import Gateway
     from toolscout.scout import Scout
-    from toolscout.settings import Settings
 
-    settings = Settings.from_env()
-    if store:
-        settings = replace(settings, store=store)
     shown = config or Config()
     async with Scout.open(settings=settings) as scout:
-        gateway = Gateway(scout, settings=settings, surface=surface or shown.surface or "compact", core=shown.core)
+        authentication = await _authentication(scout, settings, listening)
+        gateway = Gateway(
+            scout,
+            settings=settings,
+            surface=surface or shown.surface or "compact",
+            core=shown.core,
+            authenticated=authentication is not None,
+        )
 
         async def apply(config: Config) -> None:
             gateway.listings.choose(surface=surface or config.surface or "compact", core=config.core)
@@ -139,6 +161,17 @@ async def _serve(
             await scout.connect(config, after=gateway.first_answer(_HEAD_START_S))
             following = follow_config(lambda: config_files(named), apply, settings.reindex_interval_s)
             working.append(asyncio.create_task(following))
+        if settings.policy:
+            working.append(
+                asyncio.create_task(
+                    follow_policy(
+                        Path(settings.policy),
+                        scout.admin.apply_policy,
+                        scout.admin.refuse_policy,
+                        settings.reindex_interval_s,
+                    )
+                )
+            )
         try:
             if listening.address is None:
                 from toolscout.gateway.stdio import serve_stdio
@@ -156,11 +189,26 @@ async def _serve(
                     hosts=listening.hosts,
                     origins=listening.origins,
                     diagnostics=listening.diagnostics,
+                    authentication=authentication,
                 )
         finally:
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
+
+
+async def _authentication(scout: Scout, settings: Settings, listening: Listening) -> Authentication | None:
+    """Build what asks who is calling, where it is asked; where nobody could answer, there is no start."""
+    if not listening.asks_who or listening.address is None:
+        return None
+    import time
+
+    from toolscout.gateway.address import nobody_comes_in
+    from toolscout.gateway.auth.require import authentication_for
+
+    if not settings.auth_issuer and not any(key.usable(time.time()) for key in await scout.admin.api_keys()):
+        raise nobody_comes_in(listening.address[0])
+    return authentication_for(settings, scout.admin.find_key)
 
 
 def _log_to_stderr() -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolscout.discovery.format import shorten
+from toolscout.indexing.trust import KEPT_OUT
 from toolscout.models import Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
 
 _SHOWN_REASONS = 10
@@ -110,6 +111,7 @@ def show_report(report: IndexReport) -> None:
         (report.unchanged, "unchanged", "dim"),
         (report.removed, "removed", "red"),
         (len(report.dropped), "dropped", "red"),
+        (len(report.quarantined), "held back", "red"),
     ]
     shown = Text("  ").join(Text(f"{count:,} {word}", style=style if count else "dim") for count, word, style in counts)
     out.print(Text(f"{report.total:,} tools: ") + shown + Text(f"  ({report.took_ms / 1_000:.1f} s)", style="dim"))
@@ -118,10 +120,23 @@ def show_report(report: IndexReport) -> None:
         out.print(Text(f"{report.unembedded:,} {message}", style="yellow"))
     for item in report.collisions:
         out.print(Text("renamed ", style="yellow") + safe(f"{item.where}: {item.reason}"))
+    _show_waiting(out, report)
     for item in report.dropped[:_SHOWN_REASONS]:
         out.print(Text("dropped ", style="red") + safe(f"{item.where}: {item.reason}"))
     if len(report.dropped) > _SHOWN_REASONS:
         out.print(Text(f"... and {len(report.dropped) - _SHOWN_REASONS:,} more; --json lists all", style="dim"))
+
+
+def _show_waiting(out: Console, report: IndexReport) -> None:
+    """Say what somebody should look at, and what to type."""
+    held = [item for item in report.quarantined if item.reason != KEPT_OUT]
+    for item in held[:_SHOWN_REASONS]:
+        out.print(Text("held back ", style="red") + safe(f"{item.where}: {item.reason}"))
+    offered = sorted({*report.offered} - {item.where for item in report.quarantined})
+    for key in offered[:_SHOWN_REASONS]:
+        out.print(Text("changed ", style="yellow") + safe(f"{key}: not the definition that was seen first or approved"))
+    if held or offered:
+        out.print("`toolscout changes` shows them; `toolscout approve KEY` lets one in, with --keep-out it stays out.")
 
 
 def show_servers(servers: Sequence[ServerStatus]) -> None:

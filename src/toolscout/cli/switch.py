@@ -7,33 +7,34 @@ from typing import Annotated
 import typer
 
 from toolscout.cli import options
+from toolscout.models import LOCAL, Caller
 
 Keys = Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")]
 
 
-def enable(keys: Keys, store: options.Store = None) -> None:
+def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
     """Switch tools on again.
 
     Example: `toolscout enable github__delete_file`
     """
-    _switch(keys, store, on=True)
+    _switch(keys, options.caller_named(user, tenant), store, on=True)
 
 
-def disable(keys: Keys, store: options.Store = None) -> None:
+def disable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
     """Switch tools off: they are found by nobody until they are enabled again; re-indexing does not undo it.
 
     Example: `toolscout disable github__delete_file`
     """
-    _switch(keys, store, on=False)
+    _switch(keys, options.caller_named(user, tenant), store, on=False)
 
 
-def _switch(keys: list[str], store: str | None, *, on: bool) -> None:
+def _switch(keys: list[str], caller: Caller, store: str | None, *, on: bool) -> None:
     from toolscout.scout import Scout
 
     async def walk() -> None:
-        async with Scout.open(store=store) as scout:
+        async with Scout.open(settings=options.operating(store)) as scout:
             for key in keys:
-                await scout.set_enabled(key, on)
+                await scout.set_enabled(key, on, caller=caller)
                 typer.echo(f"{'enabled' if on else 'disabled'} {key}")
 
     options.run(walk())

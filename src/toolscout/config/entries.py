@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from toolscout.config.documents import Document, read_text
 from toolscout.config.fields import Fields
-from toolscout.config.servers import OAuthConfig, ServerConfig, Transport
+from toolscout.config.servers import OAuthConfig, OwnCredentials, ServerConfig, Transport
 from toolscout.config.variables import Variables, unknown_references
 from toolscout.errors import ConfigError
 from toolscout.models import Overlay
@@ -28,6 +28,7 @@ _URLS = ("httpUrl", "url", "serverUrl")
 _MILLISECONDS = 1_000
 _SECONDS_FILES = frozenset({"cline_mcp_settings.json", "mcp_settings.json"})
 _UNWRITABLE = re.compile(r"[\x00\r\n]")
+_MULTILINE = re.compile(r"args|env|toolscout\.users\..*\.env\.", re.S)
 _HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.A)
 
@@ -44,7 +45,7 @@ def read_entry(
         if unknown_references(text):
             note(f"{fields.at(field)} holds a ${{...}} that is no variable; it is left as it is")
         text = variables.expand(text, fields.at(field)) if enabled else text
-        if _UNWRITABLE.search(text) and not field.startswith(("args", "env")):
+        if _UNWRITABLE.search(text) and not _MULTILINE.match(field):
             raise ConfigError(f"{fields.at(field)} holds a line break", hint="look at the variables that it names")
         if "\0" in text:
             raise ConfigError(f"{fields.at(field)} holds a NUL character", hint="look at the variables that it names")
@@ -70,6 +71,7 @@ def read_entry(
         trusted=own.flag("trusted") is not False,
         private=own.flag("private") is True,
         shared=own.flag("shared") is True,
+        users=_users(own, filled),
         overlay=_overlay(own),
         tool_overlays=_tool_overlays(own),
         extra=fields.unread(),
@@ -129,11 +131,7 @@ def _environment(
         name = str(item.get("name")) if isinstance(item, Mapping) else str(item)
         if name in variables.environ:
             env[name] = variables.environ[name]
-    for name, text in fields.pairs("env").items():
-        if not name or "=" in name or "\0" in name:
-            raise ConfigError(f"{fields.at('env')} holds a name that no process can have", hint="look for = or NUL")
-        env[name] = filled(text, f"env.{name}")
-    return env
+    return {**env, **_variables(fields, filled)}
 
 
 def _env_file(path: str, workspace: str, where: str) -> dict[str, str]:
@@ -151,12 +149,31 @@ def _env_file(path: str, workspace: str, where: str) -> dict[str, str]:
     return env
 
 
-def _headers(fields: Fields, filled: Callable[[str, str], str]) -> dict[str, str]:
+def _headers(fields: Fields, filled: Callable[[str, str], str], place: str = "") -> dict[str, str]:
     headers = fields.pairs("headers")
     for name in headers:
         if not _HEADER.fullmatch(name):
             raise ConfigError(f"{fields.at('headers')} holds a name that no header can have", hint="use letters and -")
-    return {name: filled(text, f"headers.{name}") for name, text in headers.items()}
+    return {name: filled(text, f"{place}headers.{name}") for name, text in headers.items()}
+
+
+def _variables(fields: Fields, filled: Callable[[str, str], str], place: str = "") -> dict[str, str]:
+    env = fields.pairs("env")
+    for name in env:
+        if not name or "=" in name or "\0" in name:
+            raise ConfigError(f"{fields.at('env')} holds a name that no process can have", hint="look for = or NUL")
+    return {name: filled(text, f"{place}env.{name}") for name, text in env.items()}
+
+
+def _users(own: Fields, filled: Callable[[str, str], str]) -> dict[str, OwnCredentials]:
+    """Read the credentials of single users; another tenant's stand under `TENANT/USER`."""
+    users: dict[str, OwnCredentials] = {}
+    for name, values in own.child("users").values.items():
+        place = f"toolscout.users.{name}."
+        fields = Fields(values, own.at("users", name))
+        users[name] = OwnCredentials(headers=_headers(fields, filled, place), env=_variables(fields, filled, place))
+        fields.finish()
+    return users
 
 
 def _check_url(fields: Fields, server: ServerConfig) -> None:

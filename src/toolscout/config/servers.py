@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from toolscout.keys import server_slug
-from toolscout.models import Overlay, Server
+from toolscout.models import LOCAL, Caller, Overlay, Server
 
 Transport = Literal["stdio", "http", "sse"]
 
@@ -23,6 +23,14 @@ class OAuthConfig:
     scopes: tuple[str, ...] = ()
     token_file: str | None = None
     """A file that holds a token; the client's credentials, where there are some, renew it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCredentials:
+    """What a server gets for one user, over what it gets for everyone."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +58,24 @@ class ServerConfig:
     """Whether its URL may lead to loopback and private addresses."""
     shared: bool = False
     """Whether tenants may share one live session."""
+    users: Mapping[str, OwnCredentials] = field(default_factory=dict, repr=False)
+    """Users with credentials of their own, by `USER` for those of the local tenant, by `TENANT/USER` for others."""
     overlay: Overlay = field(default_factory=Overlay)
     tool_overlays: Mapping[str, Overlay] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Fields of the host that toolscout does not read."""
     source: str = ""
     """The file that it came from."""
+
+    def own(self, caller: Caller) -> ServerConfig | None:
+        """Return this config with the caller's own credentials; None for those who have none."""
+        # A name with a slash in it could pass for another tenant's user.
+        if caller.user is None or "/" in caller.tenant + caller.user:
+            return None
+        found = self.users.get(caller.user if caller.tenant == LOCAL else f"{caller.tenant}/{caller.user}")
+        if found is None:
+            return None
+        return replace(self, headers={**self.headers, **found.headers}, env={**self.env, **found.env})
 
     @property
     def server(self) -> Server:

@@ -1,4 +1,4 @@
-"""Variables in config files: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}` and the folders of editors."""
+"""References in config files: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`, folders, files, the keyring."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from toolscout.config.secrets import is_secret, read_secret
 from toolscout.errors import ConfigError
 
 INPUT_PREFIX = "TOOLSCOUT_INPUT_"
@@ -52,6 +53,8 @@ class Variables:
             return self._folder(inner)
         if inner.startswith("input:"):
             return self._input(inner.removeprefix("input:"), where)
+        if is_secret(inner):
+            return read_secret(inner, self.workspace, where)
         named = _NAMED.fullmatch(inner)
         if named is None:
             return reference
@@ -114,6 +117,9 @@ def references(text: str, *, bare: bool = False) -> Iterator[tuple[str, str]]:
 def unknown_references(text: str) -> bool:
     """Say whether a text holds a `${...}` that stands for nothing known; it is left as it is."""
     return any(
-        inner not in _FOLDERS and not inner.startswith("input:") and _NAMED.fullmatch(inner) is None
+        inner not in _FOLDERS
+        and not inner.startswith("input:")
+        and not is_secret(inner)
+        and _NAMED.fullmatch(inner) is None
         for inner in _REFERENCE.findall(text)
     )

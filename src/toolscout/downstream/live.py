@@ -84,8 +84,9 @@ class DownstreamServer:
         """End every session and process of this server."""
         await asyncio.gather(self._keeper.close(), self._tenants.close())
 
-    def _open(self) -> Owned:
-        return Owned(self.config.title, lambda: dial(self._route), self._settings.connect_timeout_s)
+    def _open(self, config: ServerConfig | None = None) -> Owned:
+        route = self._route if config in (None, self._route.config) else replace(self._route, config=config)
+        return Owned(self.config.title, lambda: dial(route), self._settings.connect_timeout_s)
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
         """Return the definitions of all tools, as the server sent them."""

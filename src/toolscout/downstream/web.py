@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import httpx2
@@ -84,6 +86,17 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+_ours: ContextVar[bool] = ContextVar("ours", default=False)
+
+
+def _unlogged(_record: logging.LogRecord) -> bool:
+    """Keep what httpx logs of our requests out of every log: it writes URLs whole, and a URL may hold a secret."""
+    return not _ours.get()
+
+
+logging.getLogger("httpx2").addFilter(_unlogged)
+
+
 class WebClient(httpx2.AsyncClient):
     """An HTTP client whose failures become answers: in the SDK, one exception would end every call of the session."""
 
@@ -103,6 +116,13 @@ class WebClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; where that fails, answer with an error that fails its call alone."""
+        ours = _ours.set(True)
+        try:
+            return await self._send(request, **options)
+        finally:
+            _ours.reset(ours)
+
+    async def _send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":
             return await super().send(request, **options)
         try:

@@ -1,10 +1,10 @@
-"""Where the HTTP server listens: loopback, unless the operator insists."""
+"""Where the HTTP server listens, and whether callers must identify themselves there."""
 
 from __future__ import annotations
 
 import ipaddress
 
-from toolscout.errors import InvalidValueError, SettingError
+from toolscout.errors import InvalidValueError, SettingError, UsageError
 
 
 def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
@@ -16,13 +16,22 @@ def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
     return host, int(port)
 
 
-def check_address(host: str, *, insecure_no_auth: bool) -> None:
-    """Refuse to serve beyond this machine while nothing asks who is calling."""
-    if _is_loopback(host) or insecure_no_auth:
-        return
-    raise SettingError(
-        f"serving on {host} would let anyone who reaches it call every tool: there is no authentication yet",
-        hint="serve on 127.0.0.1, or put a proxy that authenticates in front and say --insecure-no-auth",
+def asks_who(host: str, *, auth: bool, issuer: str, insecure_no_auth: bool) -> bool:
+    """Tell whether callers must identify themselves: always beyond this machine, and here when it is asked for."""
+    if insecure_no_auth and (auth or issuer):
+        raise UsageError(
+            "--insecure-no-auth and an authentication that is asked for contradict each other",
+            hint="leave it out, or leave out --auth and TOOLSCOUT_AUTH_ISSUER",
+        )
+    return not insecure_no_auth and (auth or bool(issuer) or not _is_loopback(host))
+
+
+def nobody_comes_in(host: str) -> SettingError:
+    """Say that a start makes no sense: callers must identify themselves, and nobody can."""
+    return SettingError(
+        f"serving on {host} takes authentication, and there is neither a usable API key nor an issuer",
+        hint="`toolscout keys create` makes a key, TOOLSCOUT_AUTH_ISSUER takes tokens; or put a proxy that "
+        "authenticates in front and say --insecure-no-auth",
     )
 
 

@@ -43,6 +43,7 @@ class Dispatch:
                 return await self._by_key(name, peer, params, caller)
             listing = await listings.of(caller)
             if name not in listing.schemas:
+                self._scout.admin.note_unlisted(caller, name, params.get("arguments"))
                 raise _unknown(name)
             if name in listing.passed:
                 return await self._pass(name, peer, params, caller)

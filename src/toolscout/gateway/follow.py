@@ -1,4 +1,4 @@
-"""Config files are followed: an edit is applied within a second, a broken one is told and changes nothing."""
+"""Config and policy files are followed: an edit is applied within a second, a broken one changes nothing."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from toolscout.config import Config, read_config
-from toolscout.errors import ToolscoutError
+from toolscout.errors import PolicyError, ToolscoutError
+from toolscout.policy.document import Policy, read_policy
 
 _log = logging.getLogger("toolscout")
 
 
-async def follow_config(
-    files: Callable[[], Sequence[Path]], apply: Callable[[Config], Awaitable[None]], interval_s: float
-) -> None:
+_LEAST_INTERVAL_S = 0.01
+_SETTLED_S = 0.05
+
+Files = Callable[[], Sequence[Path]]
+
+
+async def follow_config(files: Files, apply: Callable[[Config], Awaitable[None]], interval_s: float) -> None:
     """Look at the files every now and then and apply what they say when one has changed; never return."""
-    seen = await asyncio.to_thread(_state, files)
-    while True:
-        await asyncio.sleep(interval_s)
-        now = await asyncio.to_thread(_state, files)
-        if now == seen:
-            continue
-        seen = now
+
+    async def changed() -> None:
         try:
             config = await asyncio.to_thread(read_config, list(files()))
             await apply(config)
@@ -32,13 +32,47 @@ async def follow_config(
         else:
             _log.info("the config has changed: %d servers", len(config.servers))
 
+    await _follow(files, changed, interval_s)
 
-def _state(files: Callable[[], Sequence[Path]]) -> tuple[tuple[str, int, int], ...]:
+
+async def follow_policy(
+    path: Path, apply: Callable[[Policy], None], refuse: Callable[[PolicyError], None], interval_s: float
+) -> None:
+    """Look at the policy file in the same way; one that is broken, or gone, leaves the policy that is in force."""
+
+    async def changed() -> None:
+        try:
+            policy = await asyncio.to_thread(read_policy, path)
+        except PolicyError as error:
+            refuse(error)
+            _log.warning("the policy is not followed, the last good one stays: %s (%s)", error.message, error.hint)
+        else:
+            apply(policy)
+            _log.info("the policy has changed: %d allow, %d deny", len(policy.allow), len(policy.deny))
+
+    await _follow(lambda: [path], changed, interval_s)
+
+
+async def _follow(files: Files, changed: Callable[[], Awaitable[None]], interval_s: float) -> None:
+    seen = await asyncio.to_thread(_state, files)
+    while True:
+        await asyncio.sleep(max(interval_s, _LEAST_INTERVAL_S))
+        now = await asyncio.to_thread(_state, files)
+        if now == seen:
+            continue
+        while now != seen:  # an editor may still be writing: half a file may read as a whole one that says less
+            seen = now
+            await asyncio.sleep(_SETTLED_S)
+            now = await asyncio.to_thread(_state, files)
+        await changed()
+
+
+def _state(files: Files) -> tuple[tuple[str, int, int, int], ...]:
     found = []
     for path in files():
         try:
             status = path.stat()
         except OSError:
             continue
-        found.append((str(path), status.st_mtime_ns, status.st_size))
+        found.append((str(path), status.st_ino, status.st_mtime_ns, status.st_size))
     return tuple(found)

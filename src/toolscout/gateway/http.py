@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -14,6 +15,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from toolscout.gateway.diagnostics import Readiness, serve_diagnostics
 from toolscout.gateway.guard import Allowed, Guard, allowed_for
@@ -21,12 +23,17 @@ from toolscout.gateway.listen import bind, uvicorn_for
 from toolscout.gateway.server import Gateway
 from toolscout.settings import Settings
 
+if TYPE_CHECKING:
+    from toolscout.gateway.auth.require import Authentication
+
 _GRACE_S = 3
 _log = logging.getLogger("toolscout")
 
 
-def make_app(gateway: Gateway, settings: Settings, allowed: Allowed) -> Starlette:
-    """Build the application; it runs the gateway for as long as it is served."""
+def make_app(
+    gateway: Gateway, settings: Settings, allowed: Allowed, authentication: Authentication | None = None
+) -> Starlette:
+    """Build the application; it runs the gateway for as long as it is served, for those who identify themselves."""
     manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=settings.max_body_bytes)
 
     @asynccontextmanager
@@ -37,8 +44,15 @@ def make_app(gateway: Gateway, settings: Settings, allowed: Allowed) -> Starlett
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok", "version": gateway.server.version})
 
+    endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
+    if authentication is not None:
+        endpoint = authentication.before(endpoint)
     return Starlette(
-        routes=[Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)), Route("/health", health, methods=["GET"])],
+        routes=[
+            Route("/mcp", endpoint=endpoint),
+            Route("/health", health, methods=["GET"]),
+            *(authentication.routes() if authentication else ()),
+        ],
         middleware=[Middleware(Guard, allowed=allowed)],
         lifespan=lifespan,
     )
@@ -53,6 +67,7 @@ async def serve_http(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     diagnostics: tuple[str, int] | None = None,
+    authentication: Authentication | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; open streams are ended first, then calls have a few seconds.
 
@@ -63,7 +78,7 @@ async def serve_http(
         listening = stack.enter_context(bind(host, port))
         port = listening.getsockname()[1]
         allowed = allowed_for(host, port, more_hosts=hosts, more_origins=origins)
-        server = uvicorn_for(make_app(gateway, settings, allowed), grace_s=_GRACE_S)
+        server = uvicorn_for(make_app(gateway, settings, allowed, authentication), grace_s=_GRACE_S)
         readiness = Readiness(gateway.scout)
         if diagnostics:
             shown = await stack.enter_async_context(

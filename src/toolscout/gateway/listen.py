@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
-from starlette.types import ASGIApp
+from h11 import LocalProtocolError
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscout.errors import SettingError
+
+_log = logging.getLogger("toolscout")
 
 
 class Uvicorn(uvicorn.Server):
@@ -25,7 +30,7 @@ class Uvicorn(uvicorn.Server):
 def uvicorn_for(app: ASGIApp, *, grace_s: int) -> Uvicorn:
     """Build the server of an application; once told to stop, it waits so long for open requests."""
     config = uvicorn.Config(
-        app,
+        _tolerant(app),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -33,6 +38,18 @@ def uvicorn_for(app: ASGIApp, *, grace_s: int) -> Uvicorn:
         timeout_graceful_shutdown=grace_s,
     )
     return Uvicorn(config)
+
+
+def _tolerant(app: ASGIApp) -> ASGIApp:
+    """End quietly where a client left in the middle of its request, or sent nonsense behind it and got its 400."""
+
+    async def tolerant(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except* (LocalProtocolError, ClientDisconnect):
+            _log.debug("a client broke its own connection")
+
+    return tolerant
 
 
 @asynccontextmanager

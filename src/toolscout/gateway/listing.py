@@ -22,7 +22,8 @@ _PAGE = 100
 class Listing:
     """One rendered list, and which of its names are tools of servers."""
 
-    generation: int
+    state: tuple[int, int]
+    """The generation of the catalogue, and the policy, that it was rendered by."""
     tools: tuple[dict[str, Any], ...]
     schemas: Mapping[str, Mapping[str, Any]]
     passed: frozenset[str]
@@ -39,7 +40,6 @@ class Listings:
         self._surface = surface
         self._core = tuple(core)
         self._rendered: OrderedDict[Caller, Listing] = OrderedDict()
-        self._latest: Mapping[str, Mapping[str, Any]] = {}
 
     def choose(self, *, surface: str, core: Sequence[str]) -> None:
         """Follow an edit of the config."""
@@ -50,15 +50,15 @@ class Listings:
 
     async def of(self, caller: Caller) -> Listing:
         """Return the list of a caller."""
+        policy = self._scout.admin.policy_version
         overview = await self._scout.overview(caller=caller)
-        known = self._rendered.get(caller)
-        if known is None or known.generation != overview.generation:
-            known = await self._render(caller, overview.generation, overview.servers, overview.categories)
+        known, state = self._rendered.get(caller), (overview.generation, policy)
+        if known is None or known.state != state:
+            known = await self._render(caller, state, overview.servers, overview.categories)
             self._rendered[caller] = known
             while len(self._rendered) > _MOST_CALLERS:
                 self._rendered.popitem(last=False)
         self._rendered.move_to_end(caller)
-        self._latest = known.schemas
         return known
 
     @property
@@ -66,18 +66,19 @@ class Listings:
         """Return the names that call tools by key; they are listed to everyone, so that no list has to be looked at."""
         return CALLS[self._surface]
 
-    def input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Return the input schema that was last shown under a name."""
-        return self._latest.get(name)
+    def input_schema(self, name: str, caller: Caller | None) -> Mapping[str, Any] | None:
+        """Return the input schema that a caller was last shown under a name."""
+        known = self._rendered.get(caller) if caller else None
+        return known.schemas.get(name) if known else None
 
     async def _render(
-        self, caller: Caller, generation: int, servers: Sequence[str], categories: Sequence[str]
+        self, caller: Caller, state: tuple[int, int], servers: Sequence[str], categories: Sequence[str]
     ) -> Listing:
         everything = await self._everything(caller) if self._surface == "all" else []
         shown = await self._always(caller)
         tools = list_surface(self._surface, servers=servers, categories=categories, core=shown, everything=everything)
         return Listing(
-            generation=generation,
+            state=state,
             tools=tuple(tools),
             schemas={tool["name"]: tool["inputSchema"] for tool in tools},
             passed=frozenset(tool.key for tool in (*shown, *everything)),

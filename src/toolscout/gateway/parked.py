@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from toolscout.errors import CallError
+from toolscout.gateway.identity import Owner, owner_of
 from toolscout.gateway.peers import Peer
 from toolscout.models import Caller, CallResult
 
@@ -27,7 +28,7 @@ Start = Callable[["ParkedCall"], Awaitable[CallResult]]
 class ParkedCall:
     """The upstream of one such call: a question parks it, the next request of its owner wakes it."""
 
-    def __init__(self, key: str, peer: Peer, owner: tuple[str, str | None]) -> None:
+    def __init__(self, key: str, peer: Peer, owner: Owner) -> None:
         """Begin with the client of the first request."""
         self.key = key
         self.peer = peer
@@ -78,7 +79,7 @@ class Parked:
 
     async def start(self, key: str, start: Start, peer: Peer, caller: Caller) -> CallResult | dict[str, Any]:
         """Start a call in its own task; return its result, or the question that it waits with."""
-        call = ParkedCall(key, peer, _owner(caller))
+        call = ParkedCall(key, peer, owner_of(caller))
         call.task = asyncio.ensure_future(_run(start, call))
         return await self._next(call)
 
@@ -88,7 +89,7 @@ class Parked:
         """Answer a call that waits and go on with it; a state that is unknown, expired or another's: refused alike."""
         self._drop_old()
         call = self._calls.get(state)
-        if call is None or (call.key, call.owner) != (key, _owner(caller)):
+        if call is None or (call.key, call.owner) != (key, owner_of(caller)):
             raise CallError("no call waits under this requestState", hint="call the tool again without it")
         call.answer(responses)
         del self._calls[state]
@@ -138,7 +139,3 @@ class Parked:
 
 async def _run(start: Start, call: ParkedCall) -> CallResult:
     return await start(call)
-
-
-def _owner(caller: Caller) -> tuple[str, str | None]:
-    return (caller.tenant, caller.user)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolscout.errors import CallError, InvalidValueError, ToolscoutError
+from toolscout.gateway.identity import Owner, owner_of
 from toolscout.gateway.peers import Peer
 from toolscout.keys import split_key, tool_key
 from toolscout.models import Caller
@@ -26,6 +27,8 @@ _WAIT_S = 5.0
 _FRESH_S = 30.0
 _MOST_PAGES = 50
 _MOST_LINKS = 4_096
+_MOST_CALLERS = 256
+_MOST_LISTS = 4_096
 _FIELDS = {
     "resources/list": ("resources", "uri"),
     "resources/templates/list": ("resourceTemplates", "uriTemplate"),
@@ -43,8 +46,9 @@ class Resources:
     def __init__(self, scout: Scout) -> None:
         """Read through this scout's live servers."""
         self._scout = scout
-        self._lists: dict[tuple[str, str, str, str | None], tuple[float, list[dict[str, Any]]]] = {}
-        self._links: OrderedDict[tuple[str, str | None, str], str] = OrderedDict()
+        self._lists: OrderedDict[tuple[str, str, Owner], tuple[float, list[dict[str, Any]]]] = OrderedDict()
+        self._links: OrderedDict[tuple[Owner, str], str] = OrderedDict()
+        self._reach: OrderedDict[Caller, tuple[tuple[int, int], frozenset[str]]] = OrderedDict()
 
     def forget(self) -> None:
         """Ask again next time: some server has come or gone."""
@@ -52,12 +56,14 @@ class Resources:
 
     async def list_all(self, method: str, caller: Caller) -> list[dict[str, Any]]:
         """Return the lists of all servers that are up, in the order of their keys."""
-        lists = await asyncio.gather(*(self._list_one(server, method, caller) for server in self._ready(caller)))
+        reach = await self._reached(caller)
+        up = [server for server in self._ready() if server in reach]
+        lists = await asyncio.gather(*(self._list_one(server, method, caller) for server in up))
         return [item for items in lists for item in items]
 
     async def read(self, params: Mapping[str, Any], peer: Peer, caller: Caller) -> dict[str, Any]:
         """Read a resource at its server; its contents carry the address that was asked for."""
-        server, uri = self._place(str(params["uri"]), caller)
+        server, uri = await self._place(str(params["uri"]), caller)
         result = dict(await self._request(server, "resources/read", {**_own(params), "uri": uri}, peer, caller))
         contents = result.get("contents")
         if isinstance(contents, list):
@@ -66,37 +72,45 @@ class Resources:
 
     async def get_prompt(self, params: Mapping[str, Any], peer: Peer, caller: Caller) -> dict[str, Any]:
         """Get a prompt from its server."""
-        server, name = self._prompt(str(params["name"]), caller)
+        server, name = await self._prompt(str(params["name"]), caller)
         return dict(await self._request(server, "prompts/get", {**_own(params), "name": name}, peer, caller))
 
     async def complete(self, params: Mapping[str, Any], peer: Peer, caller: Caller) -> dict[str, Any]:
         """Complete an argument of a prompt or a template at its server."""
         ref = dict(params["ref"])
         if ref.get("type") == "ref/prompt":
-            server, ref["name"] = self._prompt(str(ref.get("name")), caller)
+            server, ref["name"] = await self._prompt(str(ref.get("name")), caller)
         else:
-            server, ref["uri"] = self._place(str(ref.get("uri")), caller)
+            server, ref["uri"] = await self._place(str(ref.get("uri")), caller)
         return dict(await self._request(server, "completion/complete", {**_own(params), "ref": ref}, peer, caller))
 
     def remember_links(self, server: str, result: Mapping[str, Any], caller: Caller) -> None:
         """Remember whose the resource links of a result are: they pass unchanged, and can be read as they are."""
         for item in result.get("content") or ():
             if isinstance(item, Mapping) and item.get("type") == "resource_link" and isinstance(item.get("uri"), str):
-                link = (caller.tenant, caller.user, item["uri"])
+                link = (owner_of(caller), item["uri"])
                 # Two servers that name the same address: neither may answer for the other.
                 self._links[link] = server if self._links.get(link, server) == server else ""
         while len(self._links) > _MOST_LINKS:
             self._links.popitem(last=False)
 
-    def _ready(self, caller: Caller) -> Sequence[str]:
+    def _ready(self) -> Sequence[str]:
         live = self._scout.live
-        if live is None:
-            return []
-        up = [status.server for status in live.statuses() if status.state == "ready"]
-        return [key for key in up if caller.servers is None or key in caller.servers]
+        return [status.server for status in live.statuses() if status.state == "ready"] if live else []
+
+    async def _reached(self, caller: Caller) -> frozenset[str]:
+        """Return the servers whose offers are the caller's too, remembered until catalogue or policy change."""
+        policy = self._scout.admin.policy_version
+        state = (await self._scout.overview(caller=caller)).generation, policy
+        known = self._reach.get(caller)
+        if known is None or known[0] != state:
+            known = self._reach[caller] = state, await self._scout.reach(caller=caller)
+            while len(self._reach) > _MOST_CALLERS:
+                self._reach.popitem(last=False)
+        return known[1]
 
     async def _list_one(self, server: str, method: str, caller: Caller) -> list[dict[str, Any]]:
-        where = (server, method, caller.tenant, caller.user)
+        where = (server, method, owner_of(caller))
         known = self._lists.get(where)
         if known and known[0] > time.monotonic():
             return known[1]
@@ -114,6 +128,8 @@ class Resources:
         except (ToolscoutError, TimeoutError) as error:
             _log.debug("%s of %s: %s", method, server, error)  # most servers have only tools
         self._lists[where] = (time.monotonic() + _FRESH_S, items)
+        while len(self._lists) > _MOST_LISTS:
+            self._lists.popitem(last=False)
         return items
 
     async def _request(
@@ -125,24 +141,24 @@ class Resources:
             raise CallError(f"no server is called {server!r}", hint="list again")
         return await found.request(method, params, caller=caller, upstream=peer)
 
-    def _place(self, uri: str, caller: Caller) -> tuple[str, str]:
+    async def _place(self, uri: str, caller: Caller) -> tuple[str, str]:
         if uri.startswith(PREFIX):
             server, _, own = uri.removeprefix(PREFIX).partition("/")
         else:
-            server, own = self._links.get((caller.tenant, caller.user, uri), ""), uri
-        if not own or not self._reaches(server, caller):
+            server, own = self._links.get((owner_of(caller), uri), ""), uri
+        if not own or not await self._reaches(server, caller):
             raise NotFoundError("no such resource", hint="resources/list shows what there is")
         return server, own
 
-    def _prompt(self, name: str, caller: Caller) -> tuple[str, str]:
+    async def _prompt(self, name: str, caller: Caller) -> tuple[str, str]:
         server, own = split_key(name)
-        if not own or not self._reaches(server, caller):
+        if not own or not await self._reaches(server, caller):
             raise NotFoundError("no such prompt", hint="prompts/list shows what there is")
         return server, own
 
-    def _reaches(self, server: str, caller: Caller) -> bool:
+    async def _reaches(self, server: str, caller: Caller) -> bool:
         live = self._scout.live
-        return bool(server and live and live.server(server)) and (caller.servers is None or server in caller.servers)
+        return bool(server and live and live.server(server)) and server in await self._reached(caller)
 
 
 def _prefixed(server: str, field: str, item: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolscout.gateway.identity import Owner, owner_of
 from toolscout.models import Caller
 
 PREFIX = "toolscout://results/"
@@ -17,7 +18,7 @@ PREFIX = "toolscout://results/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    owner: tuple[str, str | None]
+    owner: Owner
     text: str
     size: int
     until: float
@@ -39,7 +40,7 @@ class Results:
         text = json.dumps(result, separators=(",", ":"), ensure_ascii=False)
         size = len(text.encode("utf-8", "replace"))
         uri = PREFIX + secrets.token_urlsafe(24)
-        self._kept[uri] = _Kept(owner=_owner(caller), text=text, size=size, until=self._clock() + self._ttl_s)
+        self._kept[uri] = _Kept(owner=owner_of(caller), text=text, size=size, until=self._clock() + self._ttl_s)
         self._bytes += size
         self._drop_old()
         return uri
@@ -48,7 +49,7 @@ class Results:
         """Return the whole result as JSON text; None when it is gone, was never there, or is another's."""
         self._drop_old()
         kept = self._kept.get(uri)
-        return kept.text if kept is not None and kept.owner == _owner(caller) else None
+        return kept.text if kept is not None and kept.owner == owner_of(caller) else None
 
     def _drop_old(self) -> None:
         while self._kept:
@@ -57,7 +58,3 @@ class Results:
                 return
             self._kept.popitem(last=False)
             self._bytes -= oldest.size
-
-
-def _owner(caller: Caller) -> tuple[str, str | None]:
-    return (caller.tenant, caller.user)

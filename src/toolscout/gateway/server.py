@@ -18,6 +18,7 @@ from toolscout.gateway.announce import Announcer
 from toolscout.gateway.calls import Calls
 from toolscout.gateway.dispatch import Dispatch
 from toolscout.gateway.door import Door
+from toolscout.gateway.identity import Identity
 from toolscout.gateway.instructions import instructions_for
 from toolscout.gateway.listing import Listings
 from toolscout.gateway.peers import Context, Peer, is_modern
@@ -39,9 +40,18 @@ class Gateway:
     """Answers agents from a scout; `server` runs on any transport of the SDK."""
 
     def __init__(
-        self, scout: Scout, *, settings: Settings | None = None, surface: str = "compact", core: Sequence[str] = ()
+        self,
+        scout: Scout,
+        *,
+        settings: Settings | None = None,
+        surface: str = "compact",
+        core: Sequence[str] = (),
+        authenticated: bool = False,
     ) -> None:
-        """Put the gateway together; nothing is connected or listed yet."""
+        """Put the gateway together; nothing is connected or listed yet.
+
+        With `authenticated`, a request is answered only for whom the HTTP server has verified, never for a local user.
+        """
         settings = settings or Settings()
         self.scout = scout
         self._settings = settings
@@ -50,7 +60,8 @@ class Gateway:
         self._calls = Calls(scout, settings, self._results, self._resources.remember_links)
         self._dispatch = Dispatch(scout, self._calls)
         self.listings = Listings(scout, surface=surface, core=core)
-        self.announcer = Announcer()
+        self._identity = Identity(lambda: scout.caller, authenticated=authenticated)
+        self.announcer = Announcer(self._identity.of, self._digest)
         self.answered = asyncio.Event()
         self._trouble = ""
         self.server = _DualServer(
@@ -58,7 +69,7 @@ class Gateway:
             version=version("toolscout"),
             title="Toolscout",
             instructions=instructions_for(surface),
-            get_tool_input_schema=self.listings.input_schema,
+            get_tool_input_schema=lambda name: self.listings.input_schema(name, self._identity.current()),
             on_subscriptions_listen=self.announcer.listen,
             on_list_tools=_by_the_door,
             on_call_tool=_by_the_door,
@@ -102,9 +113,9 @@ class Gateway:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.answered.wait(), most_s)
 
-    def _identify(self, _context: Context) -> Caller:
-        """Say who asks: without authentication, the local user."""
-        return self.scout.caller
+    def _identify(self, context: Context) -> Caller:
+        """Say who asks: whoever was verified, or, without authentication, the local user."""
+        return self._identity.of(context)
 
     async def _list_tools(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
         listing = await self.listings.of(self._identify(context))
@@ -147,24 +158,21 @@ class Gateway:
 
     async def _watch(self) -> None:
         """Tell clients when a list changed, whoever changed it: a server, an edit, another process."""
-        shown, changes = await self._digest(), self._changes()
+        changes = self._changes()
         while True:
             await asyncio.sleep(max(self._settings.reindex_interval_s, _LEAST_INTERVAL_S))
-            now = await self._digest()
-            if now not in (shown, None):
-                shown = now
-                await self.announcer.tools_changed()
+            await self.announcer.look()
             if changes != (changes := self._changes()):
                 self._resources.forget()
                 await self.announcer.offers_changed()
 
-    def _changes(self) -> int:
-        return self.scout.live.changes if self.scout.live else 0
+    def _changes(self) -> tuple[int, int]:
+        return (self.scout.live.changes if self.scout.live else 0, self.scout.admin.policy_version)
 
-    async def _digest(self) -> str | None:
+    async def _digest(self, caller: Caller) -> str | None:
         try:
             stale = (await self.scout.overview()).stale
-            digest = (await self.listings.of(self.scout.caller)).digest
+            digest = (await self.listings.of(self._identity.reaching(caller))).digest
         except ToolscoutError as error:
             self._tell(f"the catalogue cannot be read: {error.message}")
             return None

@@ -14,7 +14,7 @@ from toolscout.indexing.taxonomy import infer
 from toolscout.models import LOCAL, Document, Entry, Terms, Tool
 from toolscout.words import split_words, terms
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the text or the words of an unchanged tool change, so that everything is indexed again."""
 
 NAME, SERVER, DESCRIPTION, PARAMETERS, LABELS = 1, 2, 4, 8, 16
@@ -43,6 +43,7 @@ def stamp_of(tool: Tool) -> str:
         tool.owner,
         tool.enabled,
         tool.trusted,
+        tool.held,
     )
     return hashlib.blake2b(canonical_json(decided).encode("utf-8", "replace"), digest_size=16).hexdigest()
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from toolscout.errors import BadToolError, ServerUnavailableError
 from toolscout.indexing.assign import assign_slugs
 from toolscout.indexing.prepare import Prepared, kept_as_it_was, prepare_server
-from toolscout.models import Dropped, Scope
+from toolscout.indexing.trust import KIND, definition_of, read_pin, write_pin
+from toolscout.models import Dropped, Pin, Scope
 from toolscout.ports import Store, ToolSource
 from toolscout.settings import Settings
 
@@ -34,9 +37,25 @@ async def fetch_servers(
                 raise
             part = kept_as_it_was(server, published, error.message)
         else:
-            part = await asyncio.to_thread(prepare_server, server, raw, published, settings, owner=scope.owner)
+            pins = {item.name: read_pin(item) for item in await store.records(KIND, scope, f"{server.key}__")}
+            part = await asyncio.to_thread(
+                prepare_server, server, raw, published, settings, owner=scope.owner, pins=pins, now=time.time()
+            )
+            await _pin(store, scope, part, pins, gone=published.keys() - part.keys)
         if strict and part.dropped:
             first = part.dropped[0]
             raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")
         prepared.append(part)
     return prepared, collisions
+
+
+async def _pin(store: Store, scope: Scope, part: Prepared, pins: Mapping[str, Pin], *, gone: AbstractSet[str]) -> None:
+    """Keep new pins; where a definition is offered in place of a pinned one, or goes, keep that one to be shown."""
+    known = {pin.key: pin for pin in part.pins}
+    unkept = {key for key in part.offered | gone if key in pins and pins[key].before is None}
+    if unkept:
+        for tool in await store.stored_tools(scope):
+            if tool.key in unkept and tool.fingerprint == pins[tool.key].fingerprint:
+                known[tool.key] = replace(known.get(tool.key, pins[tool.key]), before=definition_of(tool))
+    if known:
+        await store.put_records([write_pin(scope, pin) for pin in known.values()])

@@ -9,7 +9,8 @@ from typing import Any
 from toolscout.errors import BadToolError
 from toolscout.indexing.enrich import enrich_tool, stamp_of
 from toolscout.indexing.normalize import normalize_tool
-from toolscout.models import Dropped, Entry, Server, Tool
+from toolscout.indexing.trust import judge
+from toolscout.models import Dropped, Entry, Pin, Server, Tool
 from toolscout.settings import Settings
 
 
@@ -24,6 +25,17 @@ class Prepared:
     changed: int
     removed: int
     dropped: tuple[Dropped, ...]
+    held: tuple[Dropped, ...] = ()
+    """What is kept from everyone, and why."""
+    pins: tuple[Pin, ...] = ()
+    """Pins that are new, or know more than before."""
+    offered: frozenset[str] = frozenset()
+    """Keys whose definition is not the pinned one."""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Return the keys of all that the server has now."""
+        return self.kept | {entry.tool.key for entry in self.entries}
 
 
 def prepare_server(
@@ -33,8 +45,10 @@ def prepare_server(
     settings: Settings,
     *,
     owner: str | None = None,
+    pins: Mapping[str, Pin] | None = None,
+    now: float = 0.0,
 ) -> Prepared:
-    """Normalize every tool, keep what is unchanged, enrich the rest; a bad tool is dropped with its reason."""
+    """Normalize and judge every tool, keep what is unchanged, enrich the rest; a bad one is dropped with its reason."""
     dropped: list[Dropped] = []
     tools: dict[str, Tool] = {}
     if len(raw) > settings.max_tools:
@@ -53,6 +67,11 @@ def prepare_server(
             dropped.append(Dropped(where=tool.key, reason=reason))
             tool = min(other, tool, key=lambda candidate: candidate.fingerprint)
         tools[tool.key] = tool
+    screened, strict = settings.quarantine, settings.strict_definitions
+    judged = [
+        judge(tool, (pins or {}).get(key), screened=screened, strict=strict, now=now) for key, tool in tools.items()
+    ]
+    tools = {item.tool.key: item.tool for item in judged}
     kept = frozenset(key for key, tool in tools.items() if published.get(key) == stamp_of(tool))
     enriched = [enrich_tool(tool) for key, tool in sorted(tools.items()) if key not in kept]
     new = sum(entry.tool.key not in published for entry in enriched)
@@ -64,6 +83,9 @@ def prepare_server(
         changed=len(enriched) - new,
         removed=len(published.keys() - tools.keys()),
         dropped=tuple(dropped),
+        held=tuple(Dropped(where=key, reason=tool.held) for key, tool in sorted(tools.items()) if tool.held),
+        pins=tuple(item.pin for item in judged if item.pin is not None),
+        offered=frozenset(item.tool.key for item in judged if item.changed),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolscout.models.access import ApiKey, Change, Pin, Record, Verdict
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
 from toolscout.models.catalogue import (
     FIELDS,
@@ -44,10 +45,12 @@ __all__ = [
     "LOCAL",
     "TEMPLATE",
     "Answer",
+    "ApiKey",
     "CallResult",
     "Caller",
     "Candidates",
     "Category",
+    "Change",
     "Detail",
     "DiscoveredTool",
     "Discovery",
@@ -65,10 +68,12 @@ __all__ = [
     "Overlay",
     "Overview",
     "Pagination",
+    "Pin",
     "Publication",
     "Query",
     "Ranked",
     "Ranking",
+    "Record",
     "Scope",
     "SearchOptions",
     "Server",
@@ -79,4 +84,5 @@ __all__ = [
     "ToolMatch",
     "ToolMetadata",
     "Turn",
+    "Verdict",
 ]

@@ -73,7 +73,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """What indexing did, counted; `dropped` and `collisions` say what was left out or renamed, and why."""
+    """What indexing did, counted; `dropped`, `collisions` and `quarantined` say why."""
 
     new: int = 0
     changed: int = 0
@@ -83,6 +83,9 @@ class IndexReport:
     unembedded: int = 0
     dropped: tuple[Dropped, ...] = ()
     collisions: tuple[Dropped, ...] = ()
+    quarantined: tuple[Dropped, ...] = ()
+    offered: tuple[str, ...] = ()
+    """Keys of tools whose definition is not the one that was approved, or seen first."""
     generation: int = 0
     took_ms: float = 0.0
 
@@ -112,6 +115,8 @@ class Facets:
     enabled: bool
     trusted: bool
     tokens: int
+    read_only: bool = False
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

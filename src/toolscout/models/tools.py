@@ -30,6 +30,10 @@ class Caller:
     user: str | None = None
     groups: frozenset[str] = frozenset()
     servers: frozenset[str] | None = None
+    key: str | None = None
+    """The id of the API key that was shown."""
+    scopes: frozenset[str] = frozenset()
+    """What the key or the token is good for."""
 
     @property
     def scope(self) -> Scope:
@@ -88,6 +92,8 @@ class Tool:
     owner: str | None = None
     enabled: bool = True
     trusted: bool = True
+    held: str = ""
+    """Why the tool is kept from everyone: poisoned text, or a definition that changed and is not approved yet."""
 
     @property
     def version(self) -> str:

@@ -35,6 +35,8 @@ def write_facets(entry: Entry) -> str:
         tool.enabled,
         tool.trusted,
         entry.tokens,
+        tool.read_only,
+        tool.held,
     )
     return _compact(values)
 
@@ -42,9 +44,8 @@ def write_facets(entry: Entry) -> str:
 def read_facets(tenant: str, key: str, owner: str, server: str, switch: int | None, text: str) -> Facets:
     """Read them back; a switch that someone turned by hand wins over the definition."""
     values: Sequence[Any] = json.loads(text)
-    tool_id, title_of_server, name, title, description, category, tags, keywords, related, enabled, trusted, tokens = (
-        values
-    )
+    tool_id, title_of_server, name, title, description, category, tags, keywords, related, *rest = values
+    enabled, trusted, tokens, read_only, held = (*rest, False, "")[:5]  # the last two came with the second release
     return Facets(
         key=key,
         id=tool_id,
@@ -62,6 +63,8 @@ def read_facets(tenant: str, key: str, owner: str, server: str, switch: int | No
         enabled=enabled if switch is None else bool(switch),
         trusted=trusted,
         tokens=tokens,
+        read_only=read_only,
+        held=held,
     )
 
 
@@ -91,6 +94,7 @@ def read_tool(facets: Facets, definition: bytes) -> Tool:
         owner=facets.owner,
         enabled=facets.enabled,
         trusted=facets.trusted,
+        held=facets.held,
         **rest,
     )
 

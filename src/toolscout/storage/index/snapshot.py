@@ -44,7 +44,7 @@ class Snapshot:
         self.model_id = model_id
         self.generation = max((segment.generation for segment in self.segments), default=0)
         self._predicate = predicate
-        self._views: OrderedDict[Caller, View] = OrderedDict()
+        self._views: OrderedDict[tuple[Caller, int], View] = OrderedDict()
         self._vocabularies: WeakKeyDictionary[View, Sequence[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
@@ -54,9 +54,10 @@ class Snapshot:
 
     def view(self, caller: Caller) -> View:
         """Return what the caller may see, asking the predicate once for each tool and remembering the answer."""
+        asked = caller, getattr(self._predicate, "version", 0)
         with self._lock:
-            if (known := self._views.get(caller)) is not None:
-                self._views.move_to_end(caller)
+            if (known := self._views.get(asked)) is not None:
+                self._views.move_to_end(asked)
                 return known
         allowed = tuple(
             np.fromiter((self._predicate(caller, item) for item in segment.facets), np.bool_, len(segment))
@@ -72,7 +73,7 @@ class Snapshot:
             servers=tuple(sorted({item.server for item in shown})),
         )
         with self._lock:
-            self._views[caller] = view
+            self._views[asked] = view
             while len(self._views) > _REMEMBERED_CALLERS:
                 self._views.popitem(last=False)
         return view

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from toolscout.models import Scope, Server, Tool
+from toolscout.models import Record, Scope, Server, Tool
 from toolscout.storage import rows
 
 if TYPE_CHECKING:
@@ -74,6 +75,20 @@ def vectors(db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str]) -
 
     found = _vectors(db, "text_hash, vector", model_id, text_hashes)
     return {text_hash: np.frombuffer(blob, dtype="<f2").astype(np.float32) for text_hash, blob in found}
+
+
+def records(db: sqlite3.Connection, kind: str, scope: Scope | None, name: str, *, prefix: bool) -> list[Record]:
+    """Return the records of a kind that have the name, or begin with it."""
+    query = "SELECT tenant, owner, name, body FROM records WHERE kind = ? AND name >= ? AND name <= ?"
+    values = [kind, name, name + "\U0010ffff" if prefix else name]
+    if scope is not None:
+        query += " AND tenant = ? AND owner = ?"
+        values += whose(scope)
+    found = db.execute(f"{query} ORDER BY name, tenant, owner", values)
+    return [
+        Record(kind=kind, scope=Scope(tenant=tenant, owner=owner or None), name=own, body=json.loads(body))
+        for tenant, owner, own, body in found
+    ]
 
 
 def _vectors(

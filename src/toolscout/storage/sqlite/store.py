@@ -15,7 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from toolscout.errors import StoreError, ToolscoutError
-from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Scope, Server, Tool
+from toolscout.models import (
+    Caller,
+    Candidates,
+    Facets,
+    Filter,
+    Intent,
+    Overview,
+    Publication,
+    Record,
+    Scope,
+    Server,
+    Tool,
+)
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
 from toolscout.storage import rows
@@ -82,6 +94,18 @@ class SqliteStore:
     async def scopes(self) -> Sequence[Scope]:
         """Return every scope, in the order of their names."""
         return list(await self._run(lambda: reads.generations(self._db)))
+
+    async def record(self, kind: str, name: str) -> Record | None:
+        """Return one record by its name."""
+        return next(iter(await self._run(lambda: reads.records(self._db, kind, None, name, prefix=False))), None)
+
+    async def records(self, kind: str, scope: Scope | None = None, prefix: str = "") -> Sequence[Record]:
+        """Return the records of a kind whose names begin so."""
+        return await self._run(lambda: reads.records(self._db, kind, scope, prefix, prefix=True))
+
+    async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
+        """Keep records."""
+        await self._run(lambda: writes.put_records(self._db, records, replace=replace))
 
     async def overview(self, caller: Caller) -> Overview:
         """Return what the caller can see in sum."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolscout.errors import DimensionError, ToolNotFoundError
-from toolscout.models import Publication, Scope
+from toolscout.models import Publication, Record, Scope
 from toolscout.storage import rows
 from toolscout.storage.sqlite.reads import whose
 
@@ -103,6 +104,7 @@ def take_out(db: sqlite3.Connection, scope: Scope, server: str | None = None) ->
         if server is None:
             db.execute("DELETE FROM servers WHERE tenant = ? AND owner = ?", owner)
             db.execute("DELETE FROM switches WHERE tenant = ? AND owner = ?", owner)
+            db.execute("DELETE FROM records WHERE tenant = ? AND owner = ?", owner)
         else:
             db.execute("DELETE FROM servers WHERE tenant = ? AND owner = ? AND key = ?", (*owner, server))
         db.execute(_NEXT)
@@ -133,6 +135,14 @@ def release(db: sqlite3.Connection, name: str, holder: str) -> None:
     """Give a lease back."""
     with _transaction(db):
         db.execute("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))
+
+
+def put_records(db: sqlite3.Connection, records: Sequence[Record], *, replace: bool) -> None:
+    """Keep records, instead of what is there under the same name or only where nothing is."""
+    verb = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
+    found = [(item.kind, *whose(item.scope), item.name, json.dumps(item.body, ensure_ascii=True)) for item in records]
+    with _transaction(db):
+        db.executemany(f"{verb} INTO records VALUES (?, ?, ?, ?, ?)", found)
 
 
 class _transaction:  # noqa: N801 - reads as a keyword

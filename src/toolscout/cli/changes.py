@@ -1,0 +1,192 @@
+"""`toolscout changes` and `approve`: what servers changed, what is in quarantine, and what you decide."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolscout.cli import options
+from toolscout.models import LOCAL, Change, Scope, Tool
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from toolscout.cli.difference import Line
+
+_UNSEEN = (
+    "nothing that toolscout shows: a field that it does not read, space at an end, or a text that your config replaces"
+)
+_UNKEPT = "the definition that was pinned went with its server, so the two cannot be shown side by side"
+
+
+def changes(
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="T", help="Only tools of this tenant. Default: of all.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Show also what was kept out by hand and is as it was.")] = False,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Show definitions that changed since they were first seen or approved, and tools in quarantine, with the reason.
+
+    Exits with 1 when something waits for a decision.
+
+    Example: `toolscout changes --json`
+    """
+    from toolscout.cli.show import console, print_json
+
+    found = [item for item in options.run(_changes(store, tenant)) if all_ or item.waits]
+    if json:
+        print_json({"changes": [_row(item) for item in found]})
+    elif not found:
+        console().print("Nothing waits for a decision.")
+    else:
+        for item in found:
+            _show(console(), item)
+        _show_next(console(), [item for item in found if item.waits])
+    if any(item.waits for item in found):
+        raise typer.Exit(1)
+
+
+def approve(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")],
+    keep_out: Annotated[
+        bool, typer.Option("--keep-out", help="Keep them from everyone instead, whatever they change into.")
+    ] = False,
+    user: Annotated[
+        str | None, typer.Option("--as", metavar="USER", help="Tools that this user added. Default: everyone's.")
+    ] = None,
+    tenant: options.Tenant = LOCAL,
+    store: options.Store = None,
+) -> None:
+    """Approve the definitions that tools have now; the decision survives re-indexing.
+
+    Either every key is decided on, or, when one is unknown, none.
+
+    Examples: `toolscout approve github__create_issue`, `toolscout approve --keep-out notes__sync`
+    """
+    from toolscout.cli.show import console, safe
+
+    decided = options.run(_decide(store, Scope(tenant=tenant, owner=user), keys, keep_out=keep_out))
+    word = "kept out" if keep_out else "approved"
+    for tool in decided:
+        console().print(safe(f"{word} {tool.key}  v{tool.version}"))
+
+
+async def _changes(store: str | None, tenant: str | None) -> list[Change]:
+    from toolscout.scout import Scout
+
+    async with Scout.open(store=store) as scout:
+        found = await scout.admin.changes()
+    return [item for item in found if tenant in (None, item.scope.tenant)]
+
+
+async def _decide(store: str | None, scope: Scope, keys: list[str], *, keep_out: bool) -> list[Tool]:
+    from toolscout.scout import Scout
+
+    async with Scout.open(settings=options.operating(store)) as scout:
+        return await scout.admin.decide(scope, keys, "kept_out" if keep_out else "approved")
+
+
+def state_of(change: Change) -> str:
+    """Name in one word how a tool is."""
+    if change.verdict == "kept_out":
+        return "kept out"
+    if change.held:
+        return "withheld" if change.changed and not _poisoned(change) else "quarantined"
+    return "changed"
+
+
+def _poisoned(change: Change) -> bool:
+    return any(item.severity == "quarantine" for item in change.findings)
+
+
+def _show(out: Console, change: Change) -> None:
+    from rich.text import Text
+
+    from toolscout.cli.difference import compare
+    from toolscout.cli.show import safe
+
+    state = state_of(change)
+    head = Text.assemble(
+        (safe(change.key).plain, "bold cyan"), "  ", (state, "yellow" if state == "changed" else "red")
+    )
+    where = _where(change.scope)
+    out.print(head + (Text(f"  {safe(where).plain}", style="dim") if where else Text("")))
+    for item in change.findings:
+        style = "red" if item.severity == "quarantine" else "yellow"
+        said = safe(f" in {item.where}: {item.reason}").plain
+        out.print(Text.assemble("  ", (item.rule, style), said), soft_wrap=True)
+        out.print(Text("    ") + safe(item.excerpt), style="dim", soft_wrap=True)
+    if change.changed and change.before is None:
+        out.print(f"  changed, but {_UNKEPT}")
+    elif change.changed and change.before is not None:
+        found = compare(change.before, change.after)
+        if not found:
+            out.print(f"  changed in {_UNSEEN}")
+        for field in found:
+            out.print(Text(f"  {field.field}", style="bold"))
+            for line in field.lines:
+                out.print(_coloured(line), soft_wrap=True)
+    out.print()
+
+
+def _coloured(line: Line) -> Text:
+    from rich.text import Text
+
+    sign, style = {"removed": ("-", "red"), "added": ("+", "green"), "gap": ("", "dim"), "same": (" ", "")}[line.kind]
+    begin = f"    {sign} "
+    shown = Text(begin + line.text, style=style)
+    for start, end in line.marked:
+        shown.stylize("bold reverse", len(begin) + start, len(begin) + end)
+    return shown
+
+
+def _show_next(out: Console, waiting: Sequence[Change]) -> None:
+    from toolscout.cli.show import safe
+
+    if not waiting:
+        return
+    out.print(f"{len(waiting)} waiting. To let a definition in as it is, or to keep the tool from everyone:")
+    first = waiting[0]
+    out.print(safe(f"  toolscout approve {_named(first)}"), soft_wrap=True)
+    out.print(safe(f"  toolscout approve --keep-out {_named(first)}"), soft_wrap=True)
+
+
+def _named(change: Change) -> str:
+    scope = change.scope
+    words = [change.key]
+    words += ["--tenant", scope.tenant] if scope.tenant != LOCAL else []
+    words += ["--as", scope.owner] if scope.owner is not None else []
+    return shlex.join(words)
+
+
+def _where(scope: Scope) -> str:
+    tenant = f"tenant {scope.tenant}" if scope.tenant != LOCAL else ""
+    return ", ".join(part for part in (tenant, f"user {scope.owner}" if scope.owner is not None else "") if part)
+
+
+def _row(change: Change) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from toolscout.cli.difference import compare, unified
+    from toolscout.cli.times import stamp
+
+    return {
+        "key": change.key,
+        "tenant": change.scope.tenant,
+        "user": change.scope.owner,
+        "state": state_of(change),
+        "waits": change.waits,
+        "held": change.held,
+        "changed": change.changed,
+        "pinned_at": stamp(change.at),
+        "findings": [asdict(item) for item in change.findings],
+        "before": change.before,
+        "after": change.after,
+        "diff": unified(compare(change.before, change.after)) if change.before is not None else [],
+    }

@@ -1,0 +1,105 @@
+"""`toolscout policy check`: whether a policy file can be read, and what it decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolscout.cli import options
+from toolscout.models import LOCAL, Caller
+
+if TYPE_CHECKING:
+    from toolscout.policy.document import Policy
+    from toolscout.policy.rules import Decision
+    from toolscout.settings import Settings
+
+app = typer.Typer(
+    help="Look at a policy before it is in force.\n\n"
+    "Example: `toolscout policy check --policy policy.toml --as ann github__create_issue`",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Keep `check` a verb of its own."""
+
+
+@app.command("check")
+def check(
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The key of a tool to decide about.")] = None,
+    user: Annotated[str | None, typer.Option("--as", metavar="USER", help="Decide for this user.")] = None,
+    tenant: options.Tenant = LOCAL,
+    group: options.Groups = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", metavar="FILE", help="The policy. Default: TOOLSCOUT_POLICY.")
+    ] = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Say whether someone may see and call a tool, and which rule decides; exit 1 when they may not call it.
+
+    Without a key, say whether the file can be read and how many rules it has.
+
+    Examples: `toolscout policy check --policy policy.toml`, `toolscout policy check --as ann github__create_issue`
+    """
+    from toolscout.policy.document import Policy, read_policy
+    from toolscout.settings import Settings
+
+    settings = Settings.from_env()
+    source = str(policy) if policy else settings.policy
+    read = read_policy(source) if source else None
+    if key is None:
+        _show_policy(read or Policy(), source, json=json)
+        return
+    settings = replace(settings, store=store or settings.store, policy=source)
+    caller = options.caller_named(user, tenant, group)
+    see, call = options.run(_decide(settings, caller, key))
+    _show_decisions(key, caller, see, call, json=json)
+    if not call.allowed:
+        raise typer.Exit(1)
+
+
+async def _decide(settings: Settings, caller: Caller, key: str) -> tuple[Decision, Decision]:
+    from toolscout.scout import Scout
+
+    async with Scout.open(settings=settings) as scout:
+        return await scout.admin.explain(caller, key, "see"), await scout.admin.explain(caller, key, "call")
+
+
+def _show_policy(read: Policy, source: str, *, json: bool) -> None:
+    from toolscout.cli.show import console, print_json, safe
+
+    if json:
+        counted = {"allow": len(read.allow), "deny": len(read.deny), "limits": len(read.tools)}
+        print_json({"policy": source or None, "ok": True, **counted})
+    elif not source:
+        console().print("There is no policy: everyone of a tenant may use all its tools. TOOLSCOUT_POLICY names one.")
+    else:
+        rules = f"{len(read.allow)} allow, {len(read.deny)} deny, limits for {len(read.tools)} patterns of tools"
+        console().print(safe(f"{source} can be used: {rules}"))
+        if not read.allow:
+            console().print("It allows nothing: nobody sees any tool but their own.")
+
+
+def _show_decisions(key: str, caller: Caller, see: Decision, call: Decision, *, json: bool) -> None:
+    from rich.text import Text
+
+    from toolscout.cli.show import console, print_json, safe
+
+    if json:
+        who = {"tenant": caller.tenant, "user": caller.user, "groups": sorted(caller.groups)}
+        decided = {
+            act: {"allowed": item.allowed, "because": item.because} for act, item in (("see", see), ("call", call))
+        }
+        print_json({"tool": key, "caller": who, **decided})
+        return
+    out = console()
+    named = f"{caller.user or 'anyone'} of {caller.tenant}"
+    out.print(safe(f"{named}, {key}"))
+    for act, item in (("see ", see), ("call", call)):
+        verdict = ("may    ", "green") if item.allowed else ("may not", "bold red")
+        out.print(Text.assemble("  ", verdict, f" {act}: ") + safe(item.because))

@@ -1,0 +1,114 @@
+"""What stands before `/mcp` when callers must identify themselves; all of it is the SDK's own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
+from mcp.server.auth.settings import AuthSettings
+from pydantic import AnyHttpUrl, ValidationError
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from toolscout.errors import SettingError
+from toolscout.gateway.auth.jwks import KeySet, is_safe
+from toolscout.gateway.auth.tokens import ALGORITHMS, Tokens
+from toolscout.gateway.auth.verify import FindKey, Verifier
+from toolscout.policy.identity import ClaimMap
+from toolscout.settings import PREFIX, Settings
+
+METADATA = "/.well-known/oauth-protected-resource"
+"""Where clients look for the issuer, with and without the path of the resource behind it (RFC 9728)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authentication:
+    """Who is let in, and where clients learn how."""
+
+    verifier: Verifier
+    scopes: tuple[str, ...] = ()
+    issuer: AnyHttpUrl | None = None
+    resource: AnyHttpUrl | None = None
+
+    def before(self, app: ASGIApp) -> ASGIApp:
+        """Put the check before an application: who is not verified gets 401, who lacks the scope 403."""
+        metadata = build_resource_metadata_url(self.resource) if self.resource else None
+        required = RequireAuthMiddleware(app, list(self.scopes), metadata)
+        backend = BearerAuthBackend(self.verifier, resource_server_url=self.resource)
+        return AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend)
+
+    def routes(self) -> list[Route]:
+        """Return the routes that tell clients where to get a token; none where there is no issuer."""
+        if self.issuer is None or self.resource is None:
+            return []
+        (own,) = create_protected_resource_routes(
+            self.resource, [self.issuer], scopes_supported=list(self.scopes) or None, resource_name="Toolscout"
+        )
+        paths = dict.fromkeys((own.path, METADATA, f"{METADATA}/mcp"))
+        return [Route(path, endpoint=own.endpoint, methods=["GET", "OPTIONS"]) for path in paths]
+
+
+def authentication_for(
+    settings: Settings, find_key: FindKey, *, clock: Callable[[], float] = time.monotonic
+) -> Authentication:
+    """Build the check from the settings: API keys always, and the tokens of an issuer where one is named."""
+    scopes = tuple(settings.auth_scope.split())
+    if not settings.auth_issuer:
+        return Authentication(verifier=Verifier(find_key, None, clock=clock), scopes=scopes)
+    urls = _urls(settings)
+    tokens = Tokens(
+        issuer=settings.auth_issuer,
+        audience=settings.auth_audience,
+        keys=KeySet(settings.auth_jwks_url, issuer=settings.auth_issuer, clock=clock),
+        claims=ClaimMap(
+            tenant=settings.auth_tenant_claim, user=settings.auth_user_claim, groups=settings.auth_groups_claim
+        ),
+        algorithms=_algorithms(settings),
+    )
+    return Authentication(
+        verifier=Verifier(find_key, tokens, audience=settings.auth_audience, clock=clock),
+        scopes=scopes,
+        issuer=urls.issuer_url,
+        resource=urls.resource_server_url,
+    )
+
+
+def _urls(settings: Settings) -> AuthSettings:
+    """Check the addresses; the SDK's own model keeps them as they were written, which issuers insist on."""
+    if not settings.auth_audience:
+        raise SettingError(
+            f"{PREFIX}AUTH_ISSUER is set without {PREFIX}AUTH_AUDIENCE: tokens for anyone would be taken",
+            hint="set it to this gateway's own address, as in https://tools.example.com/mcp",
+        )
+    for name, url in (("AUTH_ISSUER", settings.auth_issuer), ("AUTH_JWKS_URL", settings.auth_jwks_url)):
+        if url and not is_safe(url):
+            raise SettingError(f"{PREFIX}{name} is no https address", hint="only on this machine may it be http")
+    try:
+        return AuthSettings.model_validate(
+            {
+                "issuer_url": settings.auth_issuer,
+                "resource_server_url": settings.auth_audience,
+                "validate_token_resource": False,
+            }
+        )
+    except ValidationError as error:
+        raise SettingError(
+            f"{PREFIX}AUTH_ISSUER or {PREFIX}AUTH_AUDIENCE is no address",
+            hint="write both as in https://tools.example.com/mcp",
+        ) from error
+
+
+def _algorithms(settings: Settings) -> tuple[str, ...]:
+    named = tuple(settings.auth_algorithms.replace(",", " ").split())
+    wrong = [name for name in named if name not in ALGORITHMS]
+    if wrong or not named:
+        raise SettingError(
+            f"{PREFIX}AUTH_ALGORITHMS has {', '.join(wrong) or 'nothing'} in it",
+            hint=f"known are {' '.join(ALGORITHMS)}",
+        )
+    return named

@@ -1,0 +1,53 @@
+"""OAuth access tokens: signed by the issuer, for us, now, with an algorithm that we allow; anything else is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+
+from toolscout.errors import AuthError
+from toolscout.gateway.auth.jwks import KeySet
+from toolscout.models import Caller
+from toolscout.policy.identity import ClaimMap, caller_of
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures by a private key. `none`, and secrets shared with whoever can verify, are never accepted."""
+
+_LEEWAY_S = 30
+_LONGEST = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Verifies the tokens of one issuer."""
+
+    issuer: str
+    audience: str
+    keys: KeySet
+    claims: ClaimMap
+    algorithms: tuple[str, ...] = ALGORITHMS
+
+    async def verify(self, token: str) -> tuple[Caller, dict[str, Any]]:
+        """Return who the token speaks for, and what it says; raise AuthError for any reason not to believe it."""
+        if len(token) > _LONGEST:
+            raise AuthError("the token is too long")
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") not in self.algorithms:
+                raise AuthError("the token is signed in a way that is not accepted")
+            kid = header.get("kid")
+            key = await self.keys.key(kid if isinstance(kid, str) else None)
+            said: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=list(self.algorithms),
+                audience=self.audience,
+                issuer=self.issuer,
+                leeway=_LEEWAY_S,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except jwt.PyJWTError as error:
+            raise AuthError(f"the token is not good: {type(error).__name__}") from error
+        return caller_of(said, self.claims), said

@@ -1,0 +1,103 @@
+"""Trust in definitions: the first is pinned, a later one is held against it, and poisoned text is held back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from toolscout.indexing.screen import VERSION, quarantines, screen_tool
+from toolscout.models import Change, Pin, Record, Scope, Tool
+
+KIND = "pin"
+"""The kind of a pin among the records of a store."""
+
+KEPT_OUT = "kept out by hand"
+CHANGED = "its definition has changed and is not approved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A tool with its verdict, and the pin to keep where it is not the one that is kept already."""
+
+    tool: Tool
+    pin: Pin | None
+    changed: bool
+
+
+def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float) -> Judged:
+    """Hold a definition against its pin and screen it, once for each definition and set of rules.
+
+    What was approved is approved as it was then; what was kept out by hand stays out, whatever it turns into.
+    """
+    asked = f"{VERSION}:{tool.fingerprint}:{_told(tool)}" if screened else ""
+    found = pin.found if pin and pin.screened == asked else _found(tool) if screened else ""
+    if pin is None:
+        first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=asked, found=found)
+        return Judged(tool=replace(tool, held=found), pin=first, changed=False)
+    seen = pin if pin.screened == asked else replace(pin, screened=asked, found=found)
+    changed = pin.fingerprint != tool.fingerprint
+    if pin.verdict == "kept_out":
+        held = KEPT_OUT
+    elif pin.verdict == "approved" and not changed:
+        held = ""
+    else:
+        held = found or (CHANGED if changed and strict else "")
+    return Judged(tool=replace(tool, held=held), pin=None if seen == pin else seen, changed=changed)
+
+
+def definition_of(tool: Tool) -> Mapping[str, Any]:
+    """Write what a server says of a tool, for showing two definitions side by side."""
+    said = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
+        "annotations": tool.annotations,
+        "meta": tool.meta,
+        "keywords": list(tool.keywords),
+        "examples": list(tool.examples),
+        "related": list(tool.related),
+    }
+    return {name: value for name, value in said.items() if value or name == "name"}
+
+
+def change_of(scope: Scope, tool: Tool, pin: Pin | None) -> Change | None:
+    """Say what is to be decided of a published tool, or was decided against it; None where nothing is."""
+    changed = pin is not None and pin.fingerprint != tool.fingerprint
+    if not changed and not tool.held:
+        return None
+    return Change(
+        key=tool.key,
+        scope=scope,
+        held=tool.held,
+        changed=changed,
+        verdict=pin.verdict if pin else "seen",
+        before=pin.before if pin and changed else None,
+        after=definition_of(tool),
+        findings=screen_tool(tool),
+        at=pin.at if pin else 0.0,
+    )
+
+
+def read_pin(record: Record) -> Pin:
+    """Read a pin from a record."""
+    return Pin(**record.body)
+
+
+def write_pin(scope: Scope, pin: Pin) -> Record:
+    """Write a pin as a record."""
+    return Record(kind=KIND, scope=scope, name=pin.key, body=asdict(pin))
+
+
+def _told(tool: Tool) -> str:
+    """Digest what the operator's config may say in place of the server: an overlay that goes uncovers other text."""
+    said = (tool.description, tool.category, tool.tags, tool.keywords, tool.related, tool.examples)
+    return hashlib.blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _found(tool: Tool) -> str:
+    findings = screen_tool(tool)
+    return f"{findings[0].rule} in {findings[0].where}: {findings[0].reason}" if quarantines(findings) else ""

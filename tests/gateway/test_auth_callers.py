@@ -1,0 +1,300 @@
+"""Everything the gateway holds is one caller's: lists, results, calls that wait, sessions, resources, announcements."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.subscriptions import ToolsListChanged
+
+from fake_http import fake_http
+from guarded import MODERN, WAIT_S, guarded
+from promises import promise
+from scripted import Scripted, text
+from serving import serving
+from toolscout import Caller, Scout
+from toolscout.policy.document import parse_policy
+
+ELICITS = {"elicitation": {"form": {}}}
+QUESTION = {"message": "Really?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}
+HANDSHAKE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+
+
+def server(key, *names):
+    """Script a server whose tools have these names."""
+    made = Scripted(key)
+    for name in names:
+        made.tool(name, description=f"{name} things of the {key} department")
+    return made
+
+
+@pytest.fixture
+def crm():
+    """Give the server of one tenant: it asks back, says a lot, and has a resource and a prompt."""
+    made = server("crm", "list_customers", "shared_name")
+
+    async def asks(call):
+        reply = await call.upstream.ask("elicitation/create", QUESTION)
+        return text(f"they said {reply['content']['ok']}")
+
+    made.tool("delete_customer", asks, description="Delete a customer for good")
+    made.tool("export", text("secret-of-acme " * 30_000), description="Export all customers at once")
+    made.requests["resources/list"] = {"resources": [{"uri": "crm://terms", "name": "terms"}]}
+    made.requests["resources/read"] = lambda params: {"contents": [{"uri": params["uri"], "text": "acme terms"}]}
+    made.requests["prompts/list"] = {"prompts": [{"name": "greet"}]}
+    made.requests["prompts/get"] = {"messages": []}
+    return made
+
+
+@promise("tenant:isolation", "access:absent-equals-forbidden")
+async def test_two_tenants_are_listed_what_is_theirs(crm):
+    async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}, surface="all") as served:
+        acme, zeta = await served.key("acme", "ann"), await served.key("zeta", "zoe")
+        for _ in range(3):
+            assert set(await served.names(acme)) == {
+                "crm__list_customers",
+                "crm__shared_name",
+                "crm__delete_customer",
+                "crm__export",
+            }
+            assert await served.names(zeta) == ["hr__list_staff"]
+        listed = (await served.told(acme, "tools/list"))["result"]
+        assert listed["cacheScope"] == "private"
+
+
+ASKED = [
+    ("call_tool", {"name": "crm__export", "arguments": {}}),
+    ("call_read_tool", {"name": "crm__export", "arguments": {}}),
+    ("call_tool", {"name": "hr__list_staff", "arguments": {}}),
+    ("get_tool_details", {"names": ["crm__export", "hr__list_staff"]}),
+    ("get_tool_details", {"names": ["crm__list_customers", "crm__export"]}),
+    ("search_tools", {"query": "export all customers at once", "limit": 20, "detail": "full"}),
+    ("search_tools", {"query": "list staff of the hr department", "limit": 20}),
+    ("list_tools", {}),
+    ("list_categories", {}),
+    ("find_by_tags", {"tags": ["crm", "export"]}),
+    ("get_related_tools", {"name": "crm__list_customers"}),
+    ("get_related_tools", {"name": "crm__export"}),
+]
+
+
+@promise("access:absent-equals-forbidden")
+async def test_a_forbidden_tool_cannot_be_told_from_an_absent_one(crm):
+    """The same questions are asked where the hidden tools are, and where they never were."""
+    policy = parse_policy('[[allow]]\nwho = ["tenant:acme"]\ntools = ["crm__list_customers"]\n')
+    bare = server("crm", "list_customers")
+    worlds = []
+    for tools in ({"acme": [crm], "zeta": [server("hr", "list_staff")]}, {"acme": [bare]}):
+        async with guarded(tools, policy=policy, surface="browse") as served:
+            tokens = await served.key("acme", "ann"), await served.key("zeta", "zoe")
+            asked = [(token, *question) for token in tokens for question in ASKED]
+            worlds.append(
+                [re.sub(r"took_ms\W+[\d.]+", "", json.dumps(await served.call(*question))) for question in asked]
+            )
+            worlds[-1] += [json.dumps(await served.told(token, "tools/list")) for token in tokens]
+    for question, there, gone in zip([*ASKED, *ASKED, "the lists", "the lists"], *worlds, strict=True):
+        assert there == gone, question
+    assert not crm.calls
+
+
+@promise("access:absent-equals-forbidden")
+async def test_what_may_be_seen_and_not_called_says_so(crm):
+    policy = parse_policy('[[allow]]\nwho = ["tenant:acme"]\nmay = "see"\n')
+    async with guarded({"acme": [crm]}, policy=policy) as served:
+        acme = await served.key("acme", "ann")
+        result = await served.call(acme, "call_tool", {"name": "crm__export", "arguments": {}})
+        assert result["isError"]
+        assert result["structuredContent"]["error"]["code"] == "not_allowed"
+        assert not crm.calls
+        assert (await served.told(acme, "resources/list"))["result"]["resources"] == []
+
+
+@promise("load:limits")
+async def test_one_call_too_many_is_a_tool_error_that_says_when_to_come_again(crm):
+    policy = parse_policy('[limits]\ncalls_per_minute = 2\n\n[[allow]]\nwho = ["anyone"]\n')
+    async with guarded({"acme": [crm]}, policy=policy) as served:
+        ann, bob = await served.key("acme", "ann"), await served.key("acme", "bob")
+        wanted = {"name": "crm__list_customers", "arguments": {}}
+        results = [await served.call(ann, "call_tool", wanted) for _ in range(3)]
+        assert [bool(result.get("isError")) for result in results] == [False, False, True]
+        error = results[2]["structuredContent"]["error"]
+        assert error["code"] == "limit_reached"
+        assert 1 <= error["details"]["retry_after_s"] <= 60
+        assert not (await served.call(bob, "call_tool", wanted)).get("isError")
+        assert len(crm.calls) == 3
+
+
+@promise("tenant:isolation")
+async def test_a_session_serves_only_who_opened_it(crm):
+    async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}, surface="all") as served:
+        ann, second, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "ann"), ("zeta", "zoe"))]
+        opened = await served.post(ann, HANDSHAKE)
+        session = opened.headers["mcp-session-id"]
+        told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await served.post(ann, told, Mcp_Session_Id=session)).status_code == 202
+        wanted = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
+        absent = await served.post(zoe, wanted, Mcp_Session_Id="0" * 32)
+        for thief in (zoe, second):
+            stolen = await served.post(thief, wanted, Mcp_Session_Id=session)
+            assert (stolen.status_code, stolen.text) == (absent.status_code, absent.text) == (404, absent.text)
+            headers = {"Authorization": f"Bearer {thief}", "Mcp-Session-Id": session, "Accept": "text/event-stream"}
+            assert (await served.http.get(served.url, headers=headers)).status_code == 404
+            assert (await served.http.delete(served.url, headers=headers)).status_code == 404
+        assert (await served.post(None, wanted, Mcp_Session_Id=session)).status_code == 401
+        mine = await served.post(ann, wanted, Mcp_Session_Id=session)
+        assert "crm__export" in mine.text
+
+
+@promise("tenant:isolation")
+async def test_a_session_of_a_key_that_is_revoked_ends_with_it(crm):
+    async with guarded({"acme": [crm]}) as served:
+        ann = await served.key("acme", "ann")
+        session = (await served.post(ann, HANDSHAKE)).headers["mcp-session-id"]
+        await served.scout.admin.revoke_key(ann.split("_")[1])
+        served.clock.now += 1.01
+        wanted = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
+        assert (await served.post(ann, wanted, Mcp_Session_Id=session)).status_code == 401
+
+
+@promise("tenant:isolation")
+async def test_a_call_that_waits_is_answered_only_by_who_made_it(crm):
+    async with guarded({"acme": [crm], "zeta": [crm]}) as served:
+        ann, bob, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "bob"), ("zeta", "zoe"))]
+        wanted = {"name": "call_tool", "arguments": {"name": "crm__delete_customer", "arguments": {}}}
+        waiting = (await served.told(ann, "tools/call", wanted, capabilities=ELICITS))["result"]
+        assert waiting["resultType"] == "input_required"
+        replies = {"question": {"action": "accept", "content": {"ok": True}}}
+        retry = {**wanted, "requestState": waiting["requestState"], "inputResponses": replies}
+        made_up = {**retry, "requestState": "toolscout-parked:made-up"}
+        absent = (await served.told(zoe, "tools/call", made_up, capabilities=ELICITS))["result"]
+        for thief in (zoe, bob):
+            stolen = (await served.told(thief, "tools/call", retry, capabilities=ELICITS))["result"]
+            assert stolen["content"] == absent["content"]
+            assert stolen["isError"]
+        mine = (await served.told(ann, "tools/call", retry, capabilities=ELICITS))["result"]
+        assert mine["content"][0]["text"] == "they said True"
+
+
+@promise("tenant:isolation")
+async def test_a_result_that_was_cut_is_read_only_by_whose_it_is(crm):
+    async with guarded({"acme": [crm], "zeta": [crm]}) as served:
+        ann, bob, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "bob"), ("zeta", "zoe"))]
+        cut = await served.call(ann, "call_tool", {"name": "crm__export", "arguments": {}})
+        uri = next(item["uri"] for item in cut["content"] if item["type"] == "resource_link")
+        absent = await served.told(zoe, "resources/read", {"uri": "toolscout://results/made-up"})
+        for thief in (zoe, bob):
+            stolen = await served.told(thief, "resources/read", {"uri": uri})
+            assert stolen["error"]["code"] == absent["error"]["code"]
+            assert stolen["error"]["message"] == absent["error"]["message"]
+        mine = await served.told(ann, "resources/read", {"uri": uri})
+        assert "secret-of-acme" in mine["result"]["contents"][0]["text"]
+
+
+@promise("tenant:isolation", "access:absent-equals-forbidden")
+async def test_resources_and_prompts_are_for_who_may_call_something_of_their_server(crm):
+    async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}) as served:
+        acme, zeta = await served.key("acme", "ann"), await served.key("zeta", "zoe")
+        uri = "toolscout://servers/crm/crm://terms"
+        assert [item["uri"] for item in (await served.told(acme, "resources/list"))["result"]["resources"]] == [uri]
+        assert (await served.told(acme, "resources/read", {"uri": uri}))["result"]["contents"][0][
+            "text"
+        ] == "acme terms"
+        assert (await served.told(acme, "prompts/get", {"name": "crm__greet"}))["result"]["messages"] == []
+        assert (await served.told(zeta, "resources/list"))["result"]["resources"] == []
+        assert (await served.told(zeta, "prompts/list"))["result"]["prompts"] == []
+        for method, mine, absent in (
+            ("resources/read", {"uri": uri}, {"uri": "toolscout://servers/abc/crm://terms"}),
+            ("prompts/get", {"name": "crm__greet"}, {"name": "abc__greet"}),
+        ):
+            told = [(await served.told(zeta, method, params))["error"] for params in (mine, absent)]
+            assert told[0]["message"] == told[1]["message"]
+            assert told[0]["code"] == told[1]["code"]
+
+
+@promise("tenant:isolation")
+async def test_a_change_is_told_to_those_who_see_it_and_to_no_others(crm):
+    hr = server("hr", "list_staff")
+
+    def connect(served, token):
+        carrier = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=WAIT_S)
+        return carrier, Client(streamable_http_client(served.url, http_client=carrier), mode=MODERN)
+
+    async with guarded({"acme": [crm], "zeta": [hr]}, surface="all") as served:
+        (one, ann), (two, zoe) = [connect(served, await served.key(*who)) for who in (("acme", "ann"), ("zeta", "zoe"))]
+        async with (
+            one,
+            two,
+            ann,
+            zoe,
+            ann.listen(tools_list_changed=True) as acme,
+            zoe.listen(tools_list_changed=True) as zeta,
+        ):
+            crm.tool("new_one", description="Something new")
+            await served.scout.index([crm], caller=Caller(tenant="acme"))
+            assert isinstance(await asyncio.wait_for(anext(aiter(acme)), WAIT_S), ToolsListChanged)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(aiter(zeta)), 0.3)
+            served.scout.admin.apply_policy(parse_policy(""))
+            assert isinstance(await asyncio.wait_for(anext(aiter(zeta)), WAIT_S), ToolsListChanged)
+            assert (await zoe.list_tools()).tools == []
+
+
+@promise("auth:no-passthrough", "tenant:isolation")
+async def test_no_credential_goes_downstream_and_tenants_have_sessions_of_their_own(tmp_path):
+    store = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    with fake_http() as own, fake_http() as common:
+        keys = {}
+        async with Scout.open(store=store) as scout:
+            for tenant in ("acme", "zeta"):
+                rows = [{"server": name, "name": "echo"} for name in ("own", "common")]
+                await scout.index_tools(rows, caller=Caller(tenant=tenant))
+                keys[tenant] = (await scout.admin.create_key(tenant=tenant, user="u"))[0]
+        entry = {"type": "http", "toolscout": {"private": True}}
+        servers = {
+            "own": {**entry, "url": f"{own.origin}/mcp"},
+            "common": {"type": "http", "url": f"{common.origin}/mcp", "toolscout": {"private": True, "shared": True}},
+        }
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        with serving(tmp_path, "--auth") as gateway:
+            for _ in range(2):
+                for token in keys.values():
+                    headers = {"Authorization": f"Bearer {token}", "Cookie": "canary=1", "X-Canary": "canary"}
+                    async with (
+                        httpx2.AsyncClient(headers=headers, timeout=WAIT_S) as carrier,
+                        Client(streamable_http_client(gateway.url, http_client=carrier), mode=MODERN) as client,
+                    ):
+                        for name in ("own", "common"):
+                            got = await client.call_tool("call_tool", {"name": f"{name}__echo", "arguments": {}})
+                            assert not got.is_error, got
+        for fake in (own, common):
+            everything = repr(fake.seen)
+            assert "tsk_" not in everything
+            assert "canary" not in everything
+            assert all("authorization" not in headers for _, _, headers, _ in fake.seen)
+        sessions = [headers["mcp-session-id"] for headers in own.calls("echo")]
+        assert sessions == [sessions[0], sessions[1]] * 2
+        assert sessions[0] != sessions[1]
+        assert len({headers["mcp-session-id"] for headers in common.calls("echo")}) == 1
+
+
+@promise("access:fails-closed")
+async def test_a_request_that_nobody_verified_is_for_nobody(crm):
+    async with guarded({"local": [crm]}) as served, Client(served.gateway.server, mode="legacy") as client:
+        # In memory there is no HTTP server that could have verified anybody.
+        for asked in (client.list_tools(), client.list_resources(), client.call_tool("search_tools", {"query": "x"})):
+            with pytest.raises(Exception, match="identified"):
+                await asked

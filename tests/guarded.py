@@ -1,0 +1,146 @@
+"""A gateway on a port of this machine that asks who is calling, over scripted servers, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx2
+
+from embedders import HashEmbedder
+from issuer import AUDIENCE, Issuer
+from scripted import Scripted, ScriptedLive
+from toolscout import Caller, Scout, Settings
+from toolscout.gateway.auth.require import authentication_for
+from toolscout.gateway.guard import allowed_for
+from toolscout.gateway.http import make_app
+from toolscout.gateway.listen import bind, start_quietly
+from toolscout.gateway.server import Gateway
+from toolscout.policy.document import Policy
+from toolscout.policy.rules import Rules
+from toolscout.ports import Store
+from toolscout.storage import open_store
+
+MODERN = "2026-07-28"
+WAIT_S = 20.0
+
+
+class Clock:
+    """Time that passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Counting:
+    """A store that writes down which of its methods was asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.used: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.used.append(name)
+        return getattr(self._store, name)
+
+
+@dataclass
+class Guarded:
+    """What is served, and what stands behind it."""
+
+    url: str
+    scout: Scout
+    gateway: Gateway
+    store: Counting
+    clock: Clock
+    http: httpx2.AsyncClient
+    servers: list[Scripted] = field(default_factory=list)
+
+    async def post(self, token: str | None, message: Any, *, path: str = "", **headers: str) -> httpx2.Response:
+        """Send one message as it is."""
+        sent = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.http.post(self.url + path, content=json.dumps(message).encode(), headers=sent)
+
+    async def ask(
+        self,
+        token: str | None,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        capabilities: Mapping[str, Any] | None = None,
+        path: str = "",
+    ) -> httpx2.Response:
+        """Send one request of 2026."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": dict(capabilities or {}),
+        }
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**(params or {}), "_meta": meta}}
+        named = {"Mcp_Name": str((params or {})["name"])} if "name" in (params or {}) else {}
+        if method == "resources/read":
+            named = {"Mcp_Name": str((params or {})["uri"])}
+        headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method, **named}
+        return await self.post(token, message, path=path, **headers)
+
+    async def told(self, token: str | None, method: str, params: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        """Send one request of 2026 and return the whole JSON-RPC answer."""
+        response = await self.ask(token, method, params, **more)
+        return answer_in(response.text)
+
+    async def call(self, token: str, tool: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        """Call a tool of the surface and return its result."""
+        answer = await self.told(token, "tools/call", {"name": tool, "arguments": dict(arguments or {})}, **more)
+        return answer["result"]
+
+    async def names(self, token: str) -> list[str]:
+        """Return the names that a caller is listed."""
+        return [tool["name"] for tool in (await self.told(token, "tools/list"))["result"]["tools"]]
+
+    async def key(self, tenant: str, user: str | None = None, **more: Any) -> str:
+        """Make an API key."""
+        return (await self.scout.admin.create_key(tenant=tenant, user=user, **more))[0]
+
+
+def answer_in(text: str) -> Any:
+    """Read the last message of an answer, whether it came as JSON or as events."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    return json.loads(lines[-1] if lines else text)
+
+
+@asynccontextmanager
+async def guarded(
+    servers: Mapping[str, Sequence[Scripted]] | None = None,
+    *,
+    issuer: Issuer | None = None,
+    policy: Policy | None = None,
+    surface: str = "compact",
+    **settings: Any,
+) -> AsyncIterator[Guarded]:
+    """Serve these servers, by tenant, to whoever has a key of the store or a token of the issuer."""
+    chosen = Settings(store="memory:", reindex_interval_s=0.05, **settings)
+    if issuer is not None:
+        chosen = replace(chosen, auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
+    rules, clock = Rules(policy), Clock()
+    store = Counting(open_store(chosen, rules))
+    async with Scout(store=store, embedder=HashEmbedder(), settings=chosen, rules=rules) as scout:  # type: ignore[arg-type]
+        for tenant, its in (servers or {}).items():
+            await scout.index(list(its), caller=Caller(tenant=tenant))
+        behind = list({server.key: server for its in (servers or {}).values() for server in its}.values())
+        scout._sources.live = ScriptedLive(behind)  # type: ignore[assignment]
+        gateway = Gateway(scout, settings=chosen, surface=surface, authenticated=True)
+        authentication = authentication_for(chosen, scout.admin.find_key, clock=clock)
+        with bind("127.0.0.1", 0) as listening:
+            port = listening.getsockname()[1]
+            app = make_app(gateway, chosen, allowed_for("127.0.0.1", port), authentication)
+            async with start_quietly(app, listening), httpx2.AsyncClient(timeout=WAIT_S) as http:
+                yield Guarded(f"http://127.0.0.1:{port}/mcp", scout, gateway, store, clock, http, behind)

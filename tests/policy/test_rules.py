@@ -1,0 +1,183 @@
+"""One predicate: deny wins, what nobody allows is denied, and an error denies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promises import promise
+from toolscout.models import Caller, Facets
+from toolscout.policy.document import Policy, Rule, parse_policy
+from toolscout.policy.rules import Rules, may_see
+
+pytestmark = promise("access:one-predicate", "access:fails-closed")
+
+Make = Callable[..., Facets]
+ANN = Caller(tenant="acme", user="ann", groups=frozenset({"engineering"}), key="ab12cd34ef")
+
+
+@pytest.fixture
+def tool(make_facets: Make) -> Make:
+    def made(name: str = "list_issues", **fields: Any) -> Facets:
+        return make_facets(name, **{"server": "github", "tenant": "acme", "tags": ("code",), **fields})
+
+    return made
+
+
+def rules(text: str) -> Rules:
+    return Rules(parse_policy(text))
+
+
+def test_without_a_policy_everyone_of_the_tenant_may_do_everything(tool: Make) -> None:
+    assert Rules()(ANN, tool())
+    assert Rules().may_call(ANN, tool())
+    assert not Rules()(Caller(tenant="other"), tool())
+
+
+@pytest.mark.parametrize("who", ["anyone", "tenant:acme", "group:engineering", "user:ann", "key:ab12cd34ef"])
+def test_a_rule_names_whom_it_is_about(tool: Make, who: str) -> None:
+    judged = rules(f'[[allow]]\nwho = ["{who}"]')
+    assert judged(ANN, tool())
+    stranger = Caller(tenant="acme", user="eve")
+    assert judged(stranger, tool()) == (who in ("anyone", "tenant:acme"))
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "fits"),
+    [
+        ('servers = ["github"]', True),
+        ('servers = ["git*"]', True),
+        ('servers = ["jira"]', False),
+        ('tools = ["github__list_*"]', True),
+        ('tools = ["list_*"]', True),
+        ('tools = ["create_*"]', False),
+        ('tags = ["CODE"]', True),
+        ('tags = ["mail"]', False),
+        ('categories = ["Development"]', True),
+        ("read_only = true", False),
+        ('tenant = "acme"', True),
+        ('tenant = "other"', False),
+        ('servers = ["github"]\ntags = ["mail"]', False),
+    ],
+)
+def test_a_rule_narrows_by_all_that_it_names(tool: Make, narrowed: str, fits: bool) -> None:
+    judged = rules(f'[[allow]]\nwho = ["anyone"]\n{narrowed}')
+    assert judged(ANN, tool(category="development")) is fits
+
+
+def test_read_only_lets_through_what_a_trusted_server_declares(tool: Make) -> None:
+    judged = rules('[[allow]]\nwho = ["anyone"]\nread_only = true')
+    assert judged(ANN, tool(read_only=True))
+
+
+def test_who_may_see_may_not_yet_call(tool: Make) -> None:
+    judged = rules('[[allow]]\nwho = ["anyone"]\nmay = "see"\n[[allow]]\nwho = ["user:ann"]')
+    assert judged.may_call(ANN, tool())
+    eve = Caller(tenant="acme", user="eve")
+    assert judged(eve, tool())
+    assert not judged.may_call(eve, tool())
+
+
+def test_deny_wins_whatever_allows(tool: Make) -> None:
+    judged = rules(
+        '[[allow]]\nwho = ["user:ann"]\n[[deny]]\nname = "no deleting"\nwho = ["anyone"]\ntools = ["*delete*"]'
+    )
+    assert judged(ANN, tool())
+    assert not judged(ANN, tool("delete_repo"))
+    assert judged.explain(ANN, tool("delete_repo"), "call").because == "no deleting denies it"
+
+
+def test_a_deny_of_calls_leaves_the_tool_to_be_seen(tool: Make) -> None:
+    judged = rules('[[allow]]\nwho = ["anyone"]\n[[deny]]\nwho = ["anyone"]\nmay = "call"')
+    assert judged(ANN, tool())
+    assert not judged.may_call(ANN, tool())
+
+
+def test_labels_of_a_server_that_is_not_trusted_open_nothing_and_still_close(tool: Make) -> None:
+    opening = rules('[[allow]]\nwho = ["anyone"]\ntags = ["code"]')
+    assert not opening(ANN, tool(trusted=False))
+    closing = rules('[[allow]]\nwho = ["anyone"]\n[[deny]]\nwho = ["anyone"]\ntags = ["code"]')
+    assert not closing(ANN, tool(trusted=False))
+
+
+def test_a_users_own_tool_needs_no_rule_and_can_be_denied(tool: Make) -> None:
+    assert rules("")(ANN, tool(owner="ann"))
+    assert not rules('[[deny]]\nwho = ["anyone"]')(ANN, tool(owner="ann"))
+    assert not rules("")(ANN, tool(owner="bob"))
+
+
+def test_no_rule_lets_another_tenants_a_held_or_a_switched_off_tool_through(tool: Make) -> None:
+    judged = rules('[[allow]]\nwho = ["anyone"]')
+    for fields, because in (
+        ({"tenant": "other"}, "another tenant"),
+        ({"owner": "bob"}, "another user"),
+        ({"held": "poisoned"}, "held back: poisoned"),
+        ({"enabled": False}, "switched off"),
+    ):
+        assert not judged(ANN, tool(**fields))
+        assert because in judged.explain(ANN, tool(**fields), "see").because
+
+
+def test_an_error_in_a_rule_denies(tool: Make) -> None:
+    broken = Rule(name="broken", who=frozenset({"anyone"}), may="see", servers=5)  # type: ignore[arg-type]
+    judged = Rules(Policy(allow=(Rule(name="all", who=frozenset({"anyone"})),), deny=(broken,)))
+    assert not judged(ANN, tool())
+    assert not judged.may_call(ANN, tool())
+
+
+def test_another_policy_counts_at_once_and_has_another_version(tool: Make) -> None:
+    judged = rules('[[allow]]\nwho = ["anyone"]')
+    assert judged(ANN, tool())
+    before = judged.version
+    judged.apply(parse_policy(""))
+    assert not judged(ANN, tool())
+    assert judged.version > before
+
+
+_WHO = st.sampled_from(["anyone", "tenant:a", "tenant:b", "group:g", "user:u", "user:v", "key:k"])
+_RULE = st.builds(
+    Rule,
+    name=st.just("rule"),
+    who=st.frozensets(_WHO, min_size=1, max_size=3),
+    tenant=st.sampled_from([None, "a", "b"]),
+    may=st.sampled_from(["see", "call"]),
+    servers=st.lists(st.sampled_from(["s", "t", "*"]), max_size=2).map(tuple),
+    tools=st.lists(st.sampled_from(["x", "y", "*", "s__*"]), max_size=2).map(tuple),
+    read_only=st.booleans(),
+)
+_CALLER = st.builds(
+    Caller,
+    tenant=st.sampled_from(["a", "b"]),
+    user=st.sampled_from([None, "u", "v"]),
+    groups=st.sampled_from([frozenset(), frozenset({"g"})]),
+    key=st.sampled_from([None, "k"]),
+)
+
+
+@given(allow=st.lists(_RULE, max_size=4), deny=st.lists(_RULE, max_size=2), caller=_CALLER, data=st.data())
+def test_whatever_the_policy_calling_takes_seeing_and_nothing_crosses_a_tenant(
+    make_facets: Make, allow: list[Rule], deny: list[Rule], caller: Caller, data: st.DataObject
+) -> None:
+    judged = Rules(Policy(allow=tuple(allow), deny=tuple(deny)))
+    shown = make_facets(
+        data.draw(st.sampled_from(["x", "y", "z"])),
+        server=data.draw(st.sampled_from(["s", "t"])),
+        tenant=data.draw(st.sampled_from(["a", "b"])),
+        owner=data.draw(st.sampled_from([None, "u", "v"])),
+        read_only=data.draw(st.booleans()),
+        trusted=data.draw(st.booleans()),
+    )
+    if judged.may_call(caller, shown):
+        assert judged(caller, shown)
+    if judged(caller, shown):
+        assert may_see(caller, shown)
+        assert shown.tenant == caller.tenant
+        assert shown.owner in (None, caller.user)
+    if not allow and shown.owner is None:
+        assert not judged(caller, shown)
+    more = Rules(Policy(allow=tuple(allow), deny=(*deny, Rule(name="all", who=frozenset({"anyone"}), may="see"))))
+    assert not more(caller, shown)

@@ -1,0 +1,301 @@
+"""Secrets stay where they belong: whoever entrusts one to toolscout finds it at its own server, and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from downstreams import fake, opened, until
+from fake_http import FakeHttp, fake_http
+from promises import promise
+from serving import serving
+from toolscout import Caller, Scout, Settings, ToolscoutError
+from toolscout.config import read_config
+from toolscout.errors import to_wire
+from toolscout.telemetry import without_password
+
+CANARIES = {
+    name: f"canary-{name}-7f3a"
+    for name in (
+        "environment",
+        "file",
+        "header",
+        "query",
+        "argv",
+        "oauth",
+        "user",
+        "unused",
+        "argument",
+        "unknown",
+        "token",
+        "policy",
+    )
+}
+
+
+@pytest.fixture
+def http() -> Iterator[FakeHttp]:
+    with fake_http() as server:
+        yield server
+
+
+def write_everything(folder: Path, http: FakeHttp) -> Path:
+    """Write a config whose every corner holds a secret, some of it for servers that fail."""
+    behind = fake(folder, "fake", "--tools", "3").config
+    (folder / "token").write_text(CANARIES["file"] + "\n")
+    web = f"{http.origin}/mcp?token={CANARIES['query']}"
+    entries: dict[str, Any] = {
+        "fake": {
+            "command": behind.command,
+            "args": [*behind.args, CANARIES["argv"]],
+            "env": {"A": "${CANARY_ENVIRONMENT}", "B": "${file:token}"},
+        },
+        "web": {
+            "type": "http",
+            "url": web,
+            "headers": {"X-Key": CANARIES["header"]},
+            "toolscout": {"private": True, "users": {"acme/ann": {"headers": {"X-User": CANARIES["user"]}}}},
+        },
+        "gone": {
+            "type": "http",
+            "url": f"http://127.0.0.1:9/mcp?token={CANARIES['query']}",
+            "headers": {"X-Key": CANARIES["header"]},
+            "toolscout": {"private": True, "oauth": {"client_id": "me", "client_secret": CANARIES["oauth"]}},
+        },
+        "dead": {"command": sys.executable, "args": ["-c", "raise SystemExit(3)", CANARIES["argv"]]},
+        "absent": {"command": "no-such-command-anywhere", "env": {"A": CANARIES["environment"]}},
+        "off": {"command": "x", "env": {"A": CANARIES["unused"]}, "disabled": True},
+    }
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": entries}))
+    (folder / "policy.toml").write_text(f'# {CANARIES["policy"]}\n[[allow]]\nwho = ["anyone"]\n')
+    return path
+
+
+def stored(folder: Path) -> bytes:
+    """Return the catalogue and the audit log, byte for byte."""
+    found = [*folder.glob("catalogue.db*"), *folder.glob("audit.jsonl*")]
+    assert len(found) >= 2
+    return b"".join(path.read_bytes() for path in found)
+
+
+def absent(everything: bytes, *, but: tuple[str, ...] = ()) -> None:
+    for name, canary in CANARIES.items():
+        if name not in but:
+            assert canary.encode() not in everything, name
+
+
+@promise("secret:nowhere", "auth:no-passthrough")
+async def test_a_gateway_with_secrets_in_every_corner_shows_none(
+    tmp_path: Path, http: FakeHttp, toolscout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_ENVIRONMENT", CANARIES["environment"])
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "audit.jsonl"))
+    monkeypatch.setenv("TOOLSCOUT_POLICY", str(tmp_path / "policy.toml"))
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    monkeypatch.setenv("TOOLSCOUT_CALL_TIMEOUT_S", "1")
+    write_everything(tmp_path, http)
+    key = await make_key(tmp_path)
+    answers: list[Any] = []
+    with serving(tmp_path, "--auth") as gateway:
+        for token in (CANARIES["token"], key[:-1] + "x", f"tsk_{CANARIES['token']}"):
+            async with httpx2.AsyncClient() as stranger:
+                refused = await stranger.post(gateway.url, headers={"Authorization": f"Bearer {token}"}, json={})
+                answers.append((refused.status_code, dict(refused.headers), refused.text))
+                assert refused.status_code == 401
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as carrier,
+            Client(streamable_http_client(gateway.url, http_client=carrier), mode="2026-07-28") as client,
+        ):
+            answers.append(await client.list_tools())
+            await until(lambda: len(http.seen) > 2)
+            given = {"password": CANARIES["argument"], CANARIES["unknown"]: 1}
+            for name in (
+                "fake__tool0",
+                "web__echo",
+                "gone__x",
+                "dead__x",
+                "absent__x",
+                "off__x",
+                CANARIES["policy"][:3],
+            ):
+                answers.append(await client.call_tool("call_tool", {"name": name, "arguments": given}))
+                answers.append(
+                    await client.call_tool("call_tool", {"name": name, "arguments": {}, "version": "0" * 12})
+                )
+            answers.append(await client.call_tool("search_tools", {"query": "tool"}))
+    everything = stored(tmp_path) + gateway.log.read_bytes() + repr(answers).encode()
+    absent(everything)
+    assert key.encode() not in everything
+    assert key.split("_")[2].encode() not in everything
+    assert key.split("_")[1].encode() in (tmp_path / "audit.jsonl").read_bytes()
+    received = json.dumps([item[2] for item in http.seen]) + (tmp_path / "fake.log").read_text()
+    assert key not in received
+    assert CANARIES["token"] not in received
+    assert CANARIES["header"] in received, "its own server gets it"
+
+
+async def make_key(folder: Path) -> str:
+    async with Scout.open(settings=Settings(store=f"sqlite:///{folder / 'catalogue.db'}", embedder="none")) as scout:
+        text, _ = await scout.admin.create_key(tenant="local", user="ann")
+        return text
+
+
+@promise("secret:nowhere")
+async def test_no_log_record_error_or_repr_of_the_library_holds_one(
+    tmp_path: Path, http: FakeHttp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CANARY_ENVIRONMENT", CANARIES["environment"])
+    path = write_everything(tmp_path, http)
+    config = read_config(path)
+    said = io.StringIO()
+    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG, logger="toolscout")
+    caplog.set_level(logging.DEBUG, logger="toolscout.events")
+    settings = Settings(
+        store=f"sqlite:///{tmp_path / 'catalogue.db'}",
+        embedder="none",
+        audit=str(tmp_path / "audit.jsonl"),
+        call_timeout_s=1.0,
+    )
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        async with Scout.open(config, settings=settings) as scout:
+            said.write(repr(config) + repr(scout.live.statuses() if scout.live else ""))
+            for name in ("fake__tool0", "web__echo", "gone__x", "nothing"):
+                for arguments in ({"text": 1, "x": CANARIES["argument"]}, [CANARIES["argument"]], CANARIES["argument"]):
+                    try:
+                        await scout.call_tool(name, arguments, caller=Caller(user="ann"))
+                    except ToolscoutError as error:
+                        said.write(repr(error) + json.dumps(to_wire(error)))
+            await scout.discover_tools(f"find {CANARIES['argument']}")
+    said.write("".join(f"{record.getMessage()} {vars(record)}" for record in caplog.records))
+    absent(said.getvalue().encode() + stored(tmp_path))
+
+
+@promise("secret:nowhere")
+def test_no_verb_prints_one(tmp_path: Path, http: FakeHttp, toolscout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_ENVIRONMENT", CANARIES["environment"])
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "audit.jsonl"))
+    monkeypatch.setenv("TOOLSCOUT_POLICY", str(tmp_path / "policy.toml"))
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    monkeypatch.setenv("TOOLSCOUT_CALL_TIMEOUT_S", "1")
+    config = str(write_everything(tmp_path, http))
+    store = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    secret = toolscout("keys", "create", "--tenant", "acme", "--store", store, "--json").json["key"]
+    said = ""
+    for verb in (
+        ["index", "--config", config, "--store", store],
+        ["doctor", "--config", config, "--store", store],
+        [
+            "call",
+            "fake__tool0",
+            "--args",
+            json.dumps({"x": CANARIES["argument"]}),
+            "--config",
+            config,
+            "--store",
+            store,
+        ],
+        ["call", "absent__x", "--args", json.dumps({"x": CANARIES["argument"]}), "--config", config, "--store", store],
+        ["policy", "check", "--as", "ann", "fake__tool0", "--store", store],
+        ["policy", "check"],
+        ["keys", "list", "--store", store, "--json"],
+        ["keys", "revoke", secret, "--store", store],
+        ["keys", "revoke", f"tsk_x_{CANARIES['token']}", "--store", store],
+        ["audit", "--json"],
+        ["changes", "--store", store],
+        ["import", config],
+    ):
+        ran = toolscout(*verb)
+        said += ran.out + ran.err
+    absent(said.encode())
+    assert secret not in said
+    assert secret.split("_", 2)[2] not in said
+    absent(stored(tmp_path))
+    assert secret.split("_", 2)[2].encode() not in stored(tmp_path)
+
+
+@promise("secret:nowhere")
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:canary@db:5432/x", "postgresql://me:***@db:5432/x"),
+        ("postgresql://me:ca@na/ry@db/x?a=1", "postgresql://me:***@db/x?a=1"),
+        ("postgresql://db/x?user=me&password=canary&a=1", "postgresql://db/x?user=me&password=***&a=1"),
+        ("mongodb+srv://me:canary@db", "mongodb+srv://me:***@db"),
+        ("sqlite:///a/b.db", "sqlite:///a/b.db"),
+        ("memory:", "memory:"),
+    ],
+)
+def test_the_address_of_a_store_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert without_password(url) == shown
+
+
+@promise("secret:nowhere")
+def test_a_store_that_cannot_be_named_and_settings_show_no_password(toolscout: Any, tmp_path: Path) -> None:
+    settings = Settings(store="postgresql://me:canary@db/x", embedder_key="canary")
+    assert "canary" not in repr(settings)
+    for verb in (["list"], ["doctor"], ["keys", "list"]):
+        ran = toolscout(*verb, "--store", "postgrsql://me:canary@db/x")
+        assert ran.code > 0
+        assert "canary" not in ran.out + ran.err
+
+
+@promise("secret:nowhere", "tenant:isolation")
+async def test_a_user_with_credentials_of_their_own_has_a_session_of_their_own(tmp_path: Path) -> None:
+    server = fake(tmp_path).config
+    entry = {
+        "command": server.command,
+        "args": list(server.args),
+        "env": {"TOKEN": "everyone"},
+        "toolscout": {
+            "shared": True,
+            "users": {"ann": {"env": {"TOKEN": "ann"}}, "acme/ann": {"env": {"TOKEN": "ann of acme"}}},
+        },
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"fake": entry}}))
+    callers = {
+        Caller(): "everyone",
+        Caller(user="bob"): "everyone",
+        Caller(user="ann"): "ann",
+        Caller(tenant="acme", user="ann"): "ann of acme",
+        Caller(tenant="acme", user="bob"): "everyone",
+        Caller(tenant="other", user="ann"): "everyone",
+        Caller(user="acme/ann"): "everyone",
+        Caller(tenant="acme/ann", user=None): "everyone",
+    }
+    async with opened(*read_config(tmp_path / "mcp.json").servers) as here:
+        for _ in range(2):
+            for caller, token in callers.items():
+                result = await here.call("fake", "environment", caller=caller)
+                assert json.loads(result["content"][0]["text"])["TOKEN"] == token, caller
+        starts = [item for item in (tmp_path / "fake.log").read_text().splitlines() if '"started"' in item]
+        assert len(starts) == 3
+
+
+@promise("secret:nowhere", "tenant:isolation")
+async def test_the_headers_of_a_user_go_with_that_users_calls_alone(tmp_path: Path, http: FakeHttp) -> None:
+    users = {"acme/ann": {"headers": {"Authorization": "Bearer ann"}}}
+    entry = {
+        "type": "http",
+        "url": f"{http.origin}/mcp",
+        "headers": {"Authorization": "Bearer everyone"},
+        "toolscout": {"private": True, "users": users},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"web": entry}}))
+    async with opened(*read_config(tmp_path / "mcp.json").servers) as here:
+        for caller in (Caller(), Caller(tenant="acme", user="ann"), Caller(tenant="acme", user="bob")):
+            await here.call("web", "echo", caller=caller)
+    sent = [headers["authorization"] for headers in http.calls("echo")]
+    assert sent == ["Bearer everyone", "Bearer ann", "Bearer everyone"]
