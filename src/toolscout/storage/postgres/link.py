@@ -32,7 +32,6 @@ _DEFAULTS = {
     "keepalives_idle": "2",
     "keepalives_interval": "1",
     "keepalives_count": "2",
-    "tcp_user_timeout": "2000",
 }
 UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
 
@@ -120,9 +119,9 @@ class Link:
         silent, looked = 0.0, clock()
         try:
             while silent < PATIENCE_S and not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
-                heard, now = self._seen > looked, clock()
-                silent = 0.0 if heard else silent + min(now - looked, 2 * _LOOK_S)
-                looked = now
+                passed, heard = clock() - looked, self._seen > looked
+                silent = 0.0 if heard else silent + (passed if passed < 2 * _LOOK_S else 0.0)
+                looked += passed
         except asyncio.CancelledError:
             self._abandon(task, held)
             raise

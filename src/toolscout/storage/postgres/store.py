@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
@@ -22,7 +23,7 @@ from toolscout.storage.index.shelf import Shelf
 from toolscout.storage.postgres import graph, reads, writes
 from toolscout.storage.postgres.large import Large, MovedError, without_vectors
 from toolscout.storage.postgres.link import Link
-from toolscout.storage.postgres.load import load_segment
+from toolscout.storage.postgres.load import read_segment
 from toolscout.storage.postgres.schema import migrate
 from toolscout.storage.postgres.watch import Changes, Watch
 
@@ -50,6 +51,7 @@ class PostgresStore:
         self._large = Large(self._link, predicate, settings)
         self._watch = Watch(self._link, self._apply, self._lost)
         self._in_database: set[str] = set()
+        self._graphs: set[str] = set()
         self._loading: dict[Scope, asyncio.Task[None]] = {}
         self._stale = False
         self._open = False
@@ -144,8 +146,10 @@ class PostgresStore:
         if len(publication.entries) >= _MANY:
             await self._link.run(_settle)
         await self._catch_up()
-        if tenant in self._in_database:
-            await graph.build(self._link, publication.model_id, self._large.exact_rows)
+        if tenant in self._in_database and publication.model_id not in self._graphs:
+            with suppress(StoreError):  # the publication stands; searches are exact until the next one builds it
+                if await graph.build(self._link, publication.model_id, self._large.exact_rows):
+                    self._graphs.add(publication.model_id)
         return generation
 
     async def remove_server(self, scope: Scope, server: str) -> int:
@@ -246,13 +250,13 @@ class PostgresStore:
 
     async def _reading(self, scope: Scope) -> None:
         exact, where = self._settings.exact_rows, self._link.where
-        segment = await self._link.run(
-            lambda db: load_segment(db, scope, exact, where), tenant=scope.tenant, snapshot=True
+        build = await self._link.run(
+            lambda db: read_segment(db, scope, exact, where), tenant=scope.tenant, snapshot=True
         )
-        if segment is None:
+        if build is None:
             self._keep_in_database(scope.tenant)
         else:
-            self._shelf.put(segment)
+            self._shelf.put(await asyncio.to_thread(build))
 
     async def _catch_up(self) -> None:
         """Show what this process has just changed; it is committed, so a failure to read it back is no error."""

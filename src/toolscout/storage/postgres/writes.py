@@ -14,7 +14,7 @@ from toolscout.models import Entry, Publication, Scope
 from toolscout.storage import rows
 from toolscout.storage.postgres import derived
 from toolscout.storage.postgres.ask import every, one
-from toolscout.storage.postgres.codec import to_halves
+from toolscout.storage.postgres.codec import copied
 from toolscout.storage.postgres.reads import whose
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ async def add_vectors(
         )
     await db.execute("CREATE TEMP TABLE incoming (text_hash bytea, vector halfvec) ON COMMIT DROP")
     async with db.cursor() as cursor, cursor.copy("COPY incoming FROM STDIN (FORMAT BINARY)") as copy:
-        copy.set_types(["bytea", "bytea"])
-        for text_hash, sent in zip(text_hashes, to_halves(vectors), strict=True):
-            await copy.write_row((bytes.fromhex(text_hash), sent))
+        await copy.write(await asyncio.to_thread(copied, text_hashes, vectors))
     # No conflict target: naming one would ask the wall whether the other row may be seen.
     await db.execute(
         "INSERT INTO vectors (model, text_hash, vector) SELECT %s, text_hash, vector FROM incoming "
