@@ -6,9 +6,11 @@ import asyncio
 
 from benchmarks.gateway import echo
 from benchmarks.quality import sets
+from benchmarks.scale import __main__ as scale
 from benchmarks.speed import catalogue, growth
 
 asyncio.run(sets.measure())
 catalogue.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
+asyncio.run(scale.main(list(scale.SIZES), list(scale.TENANTS)))

@@ -7,6 +7,7 @@ database gives no sign of life either, to this connection or to the watch that l
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ _DEFAULTS = {
     "keepalives_interval": "1",
     "keepalives_count": "2",
 }
+_POOL = logging.getLogger("psycopg.pool")
 UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
 
 
@@ -63,6 +65,8 @@ class Link:
     async def open(self, vector_schema: str) -> None:
         """Open the pool; pgvector's names are found in the schema that was given."""
         self.vector_schema = vector_schema
+        if _POOL.level == logging.NOTSET:  # each try to connect again would be a line; ours is one error, or `stale`
+            _POOL.setLevel(logging.CRITICAL)
         self._pool = AsyncConnectionPool(
             self.conninfo,
             min_size=1,
