@@ -8,6 +8,7 @@ from benchmarks import trust, turns
 from benchmarks.gateway import echo
 from benchmarks.quality import sets
 from benchmarks.registry import attach
+from benchmarks.scale import __main__ as scale
 from benchmarks.speed import catalogue, growth
 
 asyncio.run(sets.measure())
@@ -17,3 +18,4 @@ asyncio.run(echo.measure())
 asyncio.run(attach.measure())
 asyncio.run(turns.measure())
 trust.main()
+asyncio.run(scale.main(list(scale.SIZES), list(scale.TENANTS)))

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -91,21 +91,21 @@ class PostgresServer:
 
     def freeze(self) -> None:
         """Let no process of the server go on."""
-        for pid in self._all():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let them all go on."""
-        for pid in self._all():
-            os.kill(pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def remove(self) -> None:
         """End the server and delete its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _all(self) -> list[int]:
-        return [*([self.process.pid] if self.process else []), *self._below()]
+    def _signal(self, sign: signal.Signals) -> None:
+        for pid in (*([self.process.pid] if self.process else []), *self._below()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, sign)
 
     def _below(self) -> list[int]:
         if not self.process:

@@ -68,7 +68,7 @@ def test_a_command_that_cannot_be_read_is_exit_code_two(toolscout: Run, argument
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("url", ["redis://here", "sqlite:///", "catalogue.db", "postgresql://db"])
+@pytest.mark.parametrize("url", ["redis://here", "sqlite:///", "catalogue.db", "mysql://db"])
 def test_a_store_that_does_not_exist_says_which_do(toolscout: Run, url: str) -> None:
     ran = toolscout("list", "--store", url)
     assert ran.code == 2

@@ -42,7 +42,7 @@ def answer_query(
 
 
 def answer_listing(
-    shown: Sequence[Facets],
+    shown: Sequence[Facets] | Sequence[Tool],
     tools: Mapping[str, Tool],
     overview: Overview,
     detail: Detail,

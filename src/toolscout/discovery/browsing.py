@@ -59,12 +59,12 @@ class Browsing:
         keys = list(dict.fromkeys([names] if isinstance(names, str) else names))
         if not keys:
             raise InvalidValueError("no key is given", hint="name at least one; search_tools finds them")
-        visible = {item.key: item for item in await self.store.facets(caller, Filter())}
-        absent = [not_found(key, tuple(visible.values())) for key in keys if key not in visible]
-        if len(absent) == len(keys):
-            raise absent[0]
-        shown = [visible[key] for key in keys if key in visible]
         tools = await self.store.tools(caller, keys)
+        shown = [tools[key] for key in keys if key in tools]
+        visible = await self.store.facets(caller, Filter()) if len(shown) < len(keys) else ()
+        absent = [not_found(key, visible) for key in keys if key not in tools]
+        if not shown:
+            raise absent[0]
         overview = await self.store.overview(caller)
         said = [f"{error.message}; nearest: {', '.join(error.suggestions) or 'none'}" for error in absent]
         return answer_listing(shown, tools, overview, "full", matched=len(shown), suggestions=said)

@@ -7,6 +7,7 @@ tools alone; then comes what it is and eight letters of a hash, so that no text 
 from __future__ import annotations
 
 import hashlib
+import struct
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -23,12 +24,23 @@ TIERS = (0.25, 0.5, 0.75)
 """A term of at least this impact has a lexeme more: common words are looked up where they matter most."""
 
 EVERY = "*"
+_ROW, _LENGTH = struct.Struct(">hi"), struct.Struct(">i")
 
 
 def to_halves(vectors: FloatArray) -> list[bytes]:
     """Write vectors as pgvector sends halfvec: their length, a zero, the numbers, all big-endian."""
     head = np.array([vectors.shape[1], 0], dtype=">i2").tobytes()
     return [head + row.tobytes() for row in vectors.astype(">f2")]
+
+
+def copied(text_hashes: Sequence[str], vectors: FloatArray) -> bytes:
+    """Write texts and their vectors as one binary COPY."""
+    hashes = [bytes.fromhex(item) for item in text_hashes]
+    rows = (
+        _ROW.pack(2, len(text_hash)) + text_hash + _LENGTH.pack(len(half)) + half
+        for text_hash, half in zip(hashes, to_halves(vectors), strict=True)
+    )
+    return b"".join((b"PGCOPY\n\xff\r\n\0", bytes(8), *rows, b"\xff\xff"))
 
 
 def little_halves(sent: bytes | None) -> bytes | None:

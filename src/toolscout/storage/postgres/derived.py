@@ -105,7 +105,7 @@ def _row(tenant: str, key: str, server: str, terms: bytes, facets: bytes, switch
     labels = [("@", server), ("=", category), *(("#", tag) for tag in sorted(folded))]
     return (
         key,
-        enabled if switch is None else switch,
+        (enabled if switch is None else switch) and not held_in(facets),
         tokens,
         category.encode("utf-8", "surrogatepass"),
         name_id(category),
@@ -113,3 +113,9 @@ def _row(tenant: str, key: str, server: str, terms: bytes, facets: bytes, switch
         " ".join(sorted({f"~{word}" for word in split_words(name)})),
         lexemes(tenant, terms, labels),
     )
+
+
+def held_in(facets: bytes) -> bool:
+    """Tell whether a tool is kept from everyone: no switch turns it on."""
+    values = json.loads(facets.decode("utf-8", "surrogatepass"))
+    return len(values) > 13 and bool(values[13])

@@ -30,31 +30,30 @@ def index_name(model: int, dimension: int) -> str:
     return f"search_rows_hnsw_{model}_{dimension}"
 
 
-async def build(link: Link, model_id: str, exact_rows: int) -> None:
-    """Build the graph of a model when a scope is too large to be searched exactly, unless it is there or on its way.
+async def build(link: Link, model_id: str, exact_rows: int) -> bool:
+    """Build the graph of a model when a scope is too large to be searched exactly; tell whether it is there now.
 
-    Searches are exact until it is there. It takes the owner of the tables: a login that is not leaves it to one that
-    is.
+    Searches are exact until it is. It takes the owner of the tables: a login that is not leaves it to one that is.
     """
     db = await link.connect()
     try:
-        await link.bounded(_build(db, link, model_id, exact_rows), [db])
+        return await link.bounded(_build(db, link, model_id, exact_rows), [db])
     except psycopg.errors.InsufficientPrivilege:
-        return
+        return False
     except (psycopg.Error, OSError, TimeoutError) as error:
         raise link.failure(error) from error
     finally:
         db.pgconn.finish()
 
 
-async def _build(db: AsyncConnection, link: Link, model_id: str, exact_rows: int) -> None:
+async def _build(db: AsyncConnection, link: Link, model_id: str, exact_rows: int) -> bool:
     found = await (await db.execute(_WANTED, (model_id, exact_rows))).fetchone()
     if found is None or found[2]:
-        return
+        return found is not None
     model, dimension, valid = found
     locked = await (await db.execute(_LOCK)).fetchone()
     if not locked or not locked[0]:
-        return
+        return False
     name = sql.Identifier(index_name(model, dimension))
     if valid is False:  # a build that was interrupted leaves an index that no search uses
         await db.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS toolscout.{}").format(name))
@@ -68,3 +67,4 @@ async def _build(db: AsyncConnection, link: Link, model_id: str, exact_rows: int
             model=sql.Literal(model),
         )
     )
+    return True

@@ -243,7 +243,7 @@ class Large:
 
     async def _view(self, db: AsyncConnection, caller: Caller) -> tuple[State, LargeView]:
         state = await read_state(db, caller)
-        key = (caller, state.generations)
+        key = (caller, state.generations, state.model)
         if key not in self._views:
             _remember(self._views, key, await read_view(db, caller, state))
         return state, self._views[key]

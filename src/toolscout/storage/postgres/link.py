@@ -7,6 +7,7 @@ database gives no sign of life either, to this connection or to the watch that l
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -32,8 +33,8 @@ _DEFAULTS = {
     "keepalives_idle": "2",
     "keepalives_interval": "1",
     "keepalives_count": "2",
-    "tcp_user_timeout": "2000",
 }
+_POOL = logging.getLogger("psycopg.pool")
 UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
 
 
@@ -64,6 +65,8 @@ class Link:
     async def open(self, vector_schema: str) -> None:
         """Open the pool; pgvector's names are found in the schema that was given."""
         self.vector_schema = vector_schema
+        if _POOL.level == logging.NOTSET:  # each try to connect again would be a line; ours is one error, or `stale`
+            _POOL.setLevel(logging.CRITICAL)
         self._pool = AsyncConnectionPool(
             self.conninfo,
             min_size=1,
@@ -120,9 +123,9 @@ class Link:
         silent, looked = 0.0, clock()
         try:
             while silent < PATIENCE_S and not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
-                heard, now = self._seen > looked, clock()
-                silent = 0.0 if heard else silent + min(now - looked, 2 * _LOOK_S)
-                looked = now
+                passed, heard = clock() - looked, self._seen > looked
+                silent = 0.0 if heard else silent + (passed if passed < 2 * _LOOK_S else 0.0)
+                looked += passed
         except asyncio.CancelledError:
             self._abandon(task, held)
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from psycopg import AsyncConnection
@@ -27,14 +27,18 @@ _ROWS = """
     WHERE t.tenant = %(tenant)s AND t.owner = %(owner)s
     ORDER BY t.key
 """
-_INLINE_ROWS = 500
 
 
-async def load_segment(db: AsyncConnection, scope: Scope, exact_rows: int, where: str) -> Segment | None:
-    """Read the visible generation of a scope, or nothing where its tenant is searched in the database."""
+async def read_segment(
+    db: AsyncConnection, scope: Scope, exact_rows: int, where: str, *, whole: bool = False
+) -> Callable[[], Segment] | None:
+    """Read the visible generation of a scope and return what builds its segment, once the connection is free again.
+
+    There is none where the tenant is searched in the database, unless the `whole` of it is asked for.
+    """
     names = {"tenant": scope.tenant, "owner": scope.owner or ""}
     generation, model_id, in_database = await one(db, _STATE, names)
-    if in_database:
+    if in_database and not whole:
         return None
     found = await every(db, _ROWS, {**names, "model": model_id})
 
@@ -48,4 +52,4 @@ async def load_segment(db: AsyncConnection, scope: Scope, exact_rows: int, where
             rows, scope=scope, generation=generation, model_id=model_id, exact_rows=exact_rows, where=where
         )
 
-    return build() if len(found) <= _INLINE_ROWS else await asyncio.to_thread(build)
+    return build

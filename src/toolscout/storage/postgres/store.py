@@ -9,20 +9,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 
 from toolscout.errors import StoreError
-from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Publication, Scope, Server, Tool
+from toolscout.models import (
+    Caller,
+    Candidates,
+    Facets,
+    Filter,
+    Intent,
+    Overview,
+    Publication,
+    Record,
+    Scope,
+    Server,
+    Tool,
+)
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
 from toolscout.storage import rows
 from toolscout.storage.index.shelf import Shelf
-from toolscout.storage.postgres import graph, reads, writes
+from toolscout.storage.postgres import graph, kept, reads, writes
 from toolscout.storage.postgres.large import Large, MovedError, without_vectors
 from toolscout.storage.postgres.link import Link
-from toolscout.storage.postgres.load import load_segment
+from toolscout.storage.postgres.load import read_segment
 from toolscout.storage.postgres.schema import migrate
 from toolscout.storage.postgres.watch import Changes, Watch
 
@@ -46,10 +59,12 @@ class PostgresStore:
         """Read the address; `open()` does the work."""
         self._settings = settings
         self._link = Link(url, settings.store_connections)
+        self._predicate = predicate
         self._shelf = Shelf(predicate, most_rows=settings.loaded_tools)
         self._large = Large(self._link, predicate, settings)
         self._watch = Watch(self._link, self._apply, self._lost)
         self._in_database: set[str] = set()
+        self._graphs: set[str] = set()
         self._loading: dict[Scope, asyncio.Task[None]] = {}
         self._stale = False
         self._open = False
@@ -104,6 +119,18 @@ class PostgresStore:
         """Return every scope of all tenants."""
         return list(await self._link.run(reads.generations))
 
+    async def record(self, kind: str, name: str) -> Record | None:
+        """Return one record by its name."""
+        return await kept.named(self._link, kind, name)
+
+    async def records(self, kind: str, scope: Scope | None = None, prefix: str = "") -> Sequence[Record]:
+        """Return the records of a kind whose names begin so."""
+        return await kept.beginning(self._link, kind, scope, prefix)
+
+    async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
+        """Keep records."""
+        await kept.put(self._link, records, replace=replace)
+
     async def overview(self, caller: Caller) -> Overview:
         """Return what the caller can see in sum."""
         return await self._read(caller, lambda held: self._overview(held, caller), lambda: self._large.overview(caller))
@@ -144,8 +171,10 @@ class PostgresStore:
         if len(publication.entries) >= _MANY:
             await self._link.run(_settle)
         await self._catch_up()
-        if tenant in self._in_database:
-            await graph.build(self._link, publication.model_id, self._large.exact_rows)
+        if tenant in self._in_database and publication.model_id not in self._graphs:
+            with suppress(StoreError):  # the publication stands; searches are exact until the next one builds it
+                if await graph.build(self._link, publication.model_id, self._large.exact_rows):
+                    self._graphs.add(publication.model_id)
         return generation
 
     async def remove_server(self, scope: Scope, server: str) -> int:
@@ -230,7 +259,7 @@ class PostgresStore:
         """Return the newest generation at hand, loading what is not in memory; None where it is in the database."""
         if not self._open:
             raise StoreError(f"{self._link.where} is not open", hint="use `async with Scout.open(...)`")
-        while caller.tenant not in self._in_database:
+        while caller.tenant not in self._in_database or self._judging:
             missing = self._shelf.missing(caller.scope)
             if not missing:
                 return self._shelf.snapshot(caller.scope)
@@ -245,14 +274,14 @@ class PostgresStore:
         await asyncio.shield(self._loading[scope])
 
     async def _reading(self, scope: Scope) -> None:
-        exact, where = self._settings.exact_rows, self._link.where
-        segment = await self._link.run(
-            lambda db: load_segment(db, scope, exact, where), tenant=scope.tenant, snapshot=True
+        exact, where, whole = self._settings.exact_rows, self._link.where, self._judging
+        build = await self._link.run(
+            lambda db: read_segment(db, scope, exact, where, whole=whole), tenant=scope.tenant, snapshot=True
         )
-        if segment is None:
+        if build is None:
             self._keep_in_database(scope.tenant)
         else:
-            self._shelf.put(segment)
+            self._shelf.put(await asyncio.to_thread(build))
 
     async def _catch_up(self) -> None:
         """Show what this process has just changed; it is committed, so a failure to read it back is no error."""
@@ -277,8 +306,15 @@ class PostgresStore:
                 await self._load(scope)
         self._stale = False
 
+    @property
+    def _judging(self) -> bool:
+        """Whether a policy is in force: only a segment can count, score and suggest by what a caller may see of it."""
+        return getattr(self._predicate, "policy", None) is not None
+
     def _keep_in_database(self, tenant: str) -> None:
         self._in_database.add(tenant)
+        if self._judging:
+            return
         for scope in [item for item in self._shelf.loaded() if item.tenant == tenant]:
             self._shelf.drop(scope)
 

@@ -42,6 +42,8 @@ class Watch:
         self._lost = lost
         self._task: asyncio.Task[None] | None = None
         self._newest = 0
+        self._waiting: Changes = {}
+        self._applying: asyncio.Task[None] | None = None
 
     @property
     def since(self) -> int:
@@ -54,11 +56,12 @@ class Watch:
 
     async def stop(self) -> None:
         """Stop."""
-        if self._task:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        for task in (self._task, self._applying):
+            if task:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        self._task = self._applying = None
 
     async def _follow(self) -> None:
         while True:
@@ -86,12 +89,25 @@ class Watch:
             changes = await self._link.bounded(generations(db, self.since), held)
             self._link.saw_life()
             self._newest = max((item[0] for item in changes.values()), default=self._newest)
-            await self._apply(changes)
+            self._hand_over(changes)
             if now >= tidy:
                 tidy = now + _TIDY_S
                 await self._link.bounded(_do(db, "SELECT toolscout.forget_vectors(%s)", (_UNUSED_VECTORS,)), held)
             async for _ in db.notifies(timeout=_ASK_S, stop_after=1):
                 pass
+
+    def _hand_over(self, changes: Changes) -> None:
+        """Let changes be applied in the background: loading may take longer than the database may seem silent."""
+        self._waiting |= changes
+        if self._applying is None or self._applying.done():
+            self._applying = asyncio.create_task(self._hand_on())
+
+    async def _hand_on(self) -> None:
+        changes, self._waiting = self._waiting, {}
+        try:
+            await self._apply(changes)
+        except ToolscoutError:
+            self._lost()
 
 
 async def _do(db: AsyncConnection, query: str, values: tuple[str, ...] | None = None) -> None:

@@ -14,7 +14,7 @@ from toolscout.models import Entry, Publication, Scope
 from toolscout.storage import rows
 from toolscout.storage.postgres import derived
 from toolscout.storage.postgres.ask import every, one
-from toolscout.storage.postgres.codec import to_halves
+from toolscout.storage.postgres.codec import copied
 from toolscout.storage.postgres.reads import whose
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ async def add_vectors(
         )
     await db.execute("CREATE TEMP TABLE incoming (text_hash bytea, vector halfvec) ON COMMIT DROP")
     async with db.cursor() as cursor, cursor.copy("COPY incoming FROM STDIN (FORMAT BINARY)") as copy:
-        copy.set_types(["bytea", "bytea"])
-        for text_hash, sent in zip(text_hashes, to_halves(vectors), strict=True):
-            await copy.write_row((bytes.fromhex(text_hash), sent))
+        await copy.write(await asyncio.to_thread(copied, text_hashes, vectors))
     # No conflict target: naming one would ask the wall whether the other row may be seen.
     await db.execute(
         "INSERT INTO vectors (model, text_hash, vector) SELECT %s, text_hash, vector FROM incoming "
@@ -124,7 +122,7 @@ async def take_out(db: AsyncConnection, scope: Scope, server: str | None, reside
     if large:
         await derived.tally(db, scope, gone, -1)
     if server is None:
-        for table in ("servers", "switches"):
+        for table in ("servers", "switches", "records"):
             await db.execute(f"DELETE FROM {table} WHERE tenant = %s AND owner = %s", values)  # noqa: S608 - our own names
     else:
         await db.execute("DELETE FROM servers WHERE tenant = %s AND owner = %s AND key = %s", values)
@@ -135,8 +133,9 @@ async def take_out(db: AsyncConnection, scope: Scope, server: str | None, reside
 
 async def switch(db: AsyncConnection, scope: Scope, key: str, enabled: bool) -> None:
     """Switch one published tool on or off."""
-    known = "SELECT 1 FROM tools WHERE tenant = %s AND owner = %s AND key = %s"
-    if not await (await db.execute(known, (*whose(scope), key))).fetchone():
+    known = "SELECT facets FROM tools WHERE tenant = %s AND owner = %s AND key = %s"
+    found = await (await db.execute(known, (*whose(scope), key))).fetchone()
+    if not found:
         raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
     large = await _begin(db, scope)
     if large:
@@ -144,7 +143,7 @@ async def switch(db: AsyncConnection, scope: Scope, key: str, enabled: bool) -> 
     await db.execute(_PUT_SWITCHES, (*whose(scope), [key], [enabled]))
     if large:
         query = "UPDATE search_rows SET enabled = %s WHERE tenant = %s AND owner = %s AND key = %s"
-        await db.execute(query, (enabled, *whose(scope), key))
+        await db.execute(query, (enabled and not derived.held_in(found[0]), *whose(scope), key))
         await derived.tally(db, scope, [key], 1)
     await _show(db, scope)
 

@@ -1,0 +1,59 @@
+"""Small things beside the catalogue: keys and pins, each a line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+
+from psycopg import AsyncConnection
+
+from toolscout.models import Record, Scope
+from toolscout.storage.postgres.ask import every
+from toolscout.storage.postgres.link import Link
+from toolscout.storage.postgres.reads import whose
+
+_LAST = "\U0010ffff"
+_OF_ONE = """
+    SELECT tenant, owner, name, body FROM records
+    WHERE kind = %s AND tenant = %s AND owner = %s AND name >= %s AND name <= %s ORDER BY name
+"""
+_OF_ALL = "SELECT tenant, owner, name, body FROM records_of_all(%s, %s, %s)"
+_PUT = "INSERT INTO records VALUES (%s, %s, %s, %s, %s) ON CONFLICT (kind, tenant, owner, name) "
+
+
+async def named(link: Link, kind: str, name: str) -> Record | None:
+    """Return one record by its name, whatever tenant it is of."""
+    found = await link.run(lambda db: every(db, _OF_ALL, (kind, name, name)))
+    return _record(kind, found[0]) if found else None
+
+
+async def beginning(link: Link, kind: str, scope: Scope | None, prefix: str) -> list[Record]:
+    """Return the records of a kind whose names begin so."""
+    if scope is None:
+        found = await link.run(lambda db: every(db, _OF_ALL, (kind, prefix, prefix + _LAST)))
+    else:
+        values = (kind, *whose(scope), prefix, prefix + _LAST)
+        found = await link.run(lambda db: every(db, _OF_ONE, values), tenant=scope.tenant)
+    return [_record(kind, row) for row in found]
+
+
+async def put(link: Link, records: Sequence[Record], *, replace: bool) -> None:
+    """Keep records, one transaction for each tenant."""
+    query = _PUT + ("DO UPDATE SET body = excluded.body" if replace else "DO NOTHING")
+    by_tenant: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for item in records:
+        body = json.dumps(item.body, ensure_ascii=True)
+        by_tenant[item.scope.tenant].append((item.kind, *whose(item.scope), item.name, body))
+    for tenant, values in by_tenant.items():
+
+        async def write(db: AsyncConnection, values: Sequence[tuple[str, ...]] = values) -> None:
+            async with db.cursor() as cursor:
+                await cursor.executemany(query, values)
+
+        await link.run(write, tenant=tenant)
+
+
+def _record(kind: str, row: Sequence[str]) -> Record:
+    tenant, owner, name, body = row
+    return Record(kind=kind, scope=Scope(tenant=tenant, owner=owner or None), name=name, body=json.loads(body))
