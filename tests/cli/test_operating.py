@@ -185,6 +185,22 @@ def test_the_servers_of_a_config_are_indexed_for_a_tenant_alone(toolscout: Run, 
     assert toolscout("list", "--store", store, "--json").json["tools"] == []
 
 
+def test_the_doctor_looks_at_policy_and_audit_log(
+    toolscout: Run, store: str, policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("TOOLSCOUT_POLICY", policy)
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "audit.jsonl"))
+    found = {item["what"]: item for item in toolscout("doctor", "--store", store, "--json").json}
+    assert found["policy"]["detail"].endswith("2 allow, 1 deny")
+    assert found["audit log"]["ok"]
+    Path(policy).write_text("[[allow]]")
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(Path(policy) / "x"))
+    ran = toolscout("doctor", "--store", store, "--json")
+    found = {item["what"]: item for item in ran.json}
+    assert (ran.code, found["policy"]["ok"], found["audit log"]["ok"]) == (1, False, False)
+
+
 # Changes
 
 
