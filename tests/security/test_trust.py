@@ -299,7 +299,7 @@ async def test_a_live_server_that_turns_is_told_in_the_log(caplog: pytest.LogCap
         await (await scout.connect(turned)).settled()
         await until(lambda: len(caplog.records) == 2)
         assert [match.tool.key for match in await scout.list_tools()] == ["notes__sync"]
-    assert "'notes__evil' is held back: override in /description" in caplog.text
+    assert "'notes__evil' is held back: " in caplog.text
     assert "'notes__sync' has another definition" in caplog.text
     assert "toolscout changes" in caplog.text
 
@@ -448,9 +448,9 @@ async def test_a_poisoned_tool_says_what_was_found_where_and_comes_in_when_it_is
     async with scout_over([{**POISONED, "server": "notes"}, OTHER]) as scout:
         (change,) = await scout.admin.changes(HERE)
         assert change.held
-        first = change.findings[0]
-        assert (first.where, first.severity) == ("/description", "quarantine")
-        assert "previous instructions" in first.excerpt
+        found = {item.rule: item for item in change.findings}["override"]
+        assert (found.where, found.severity) == ("/description", "quarantine")
+        assert "previous instructions" in found.excerpt
         await scout.admin.decide(HERE, ["notes__sync"], "approved")
         assert len(await scout.list_tools()) == 2
         await scout.index_tools([{**POISONED, "server": "notes"}, OTHER])
