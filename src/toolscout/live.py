@@ -52,6 +52,7 @@ class Live:
         self._listed: dict[str, ToolSource] = {}
         self._seen: set[str] = set()
         self._down_since: dict[str, float] = {}
+        self._told: set[tuple[str, str]] = set()
         self.reports: list[IndexReport] = []
         """What the last publications did, oldest first."""
         self.changes = 0
@@ -178,6 +179,7 @@ class Live:
             if sources := [source for source in fresh if source is not None]:
                 self.reports.append(await self._index(sources))
                 del self.reports[:-_REMEMBERED_REPORTS]
+                self._tell(self.reports[-1])
             return mine, turn.lost
 
     async def _asked_again(self, key: str) -> ToolSource | None:
@@ -188,6 +190,14 @@ class Live:
         except ToolscoutError as error:
             _log.warning("the tools of %s cannot be listed: %s", key, error.message)
             return None
+
+    def _tell(self, report: IndexReport) -> None:
+        """Log what waits for a decision, each thing once."""
+        held = {(item.where, f"is held back: {item.reason}") for item in report.quarantined}
+        changed = {(key, "has another definition than was seen first or approved") for key in report.offered}
+        for key, said in sorted((held | changed) - self._told):
+            _log.warning("%r %s (`toolscout changes` shows it)", key, said)
+        self._told |= held | changed
 
     async def _forget(self) -> None:
         now = time.monotonic()

@@ -185,6 +185,22 @@ def test_the_servers_of_a_config_are_indexed_for_a_tenant_alone(toolscout: Run, 
     assert toolscout("list", "--store", store, "--json").json["tools"] == []
 
 
+def test_the_doctor_looks_at_policy_and_audit_log(
+    toolscout: Run, store: str, policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("TOOLSCOUT_POLICY", policy)
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "audit.jsonl"))
+    found = {item["what"]: item for item in toolscout("doctor", "--store", store, "--json").json}
+    assert found["policy"]["detail"].endswith("2 allow, 1 deny")
+    assert found["audit log"]["ok"]
+    Path(policy).write_text("[[allow]]")
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(Path(policy) / "x"))
+    ran = toolscout("doctor", "--store", store, "--json")
+    found = {item["what"]: item for item in ran.json}
+    assert (ran.code, found["policy"]["ok"], found["audit log"]["ok"]) == (1, False, False)
+
+
 # Changes
 
 
@@ -193,7 +209,7 @@ def test_indexing_says_what_waits_and_what_to_type(toolscout: Run, index: Run, s
     assert "toolscout changes" not in first.out
     ran = index({**NOTES, "description": "Sync them."}, LISTS, POISON)
     assert "1 held back" in ran.out
-    assert "held back notes__evil: override in /description" in ran.out
+    assert "held back notes__evil: " in ran.out
     assert "changed notes__sync" in ran.out
     assert "`toolscout changes`" in ran.out
     (row,) = index({**NOTES, "description": "Sync them."}, LISTS, POISON, options=("--json",)).json
@@ -221,7 +237,7 @@ def test_changes_show_the_difference_and_the_finding_until_it_is_decided(
     ):
         assert said in ran.out
     rows = {row["key"]: row for row in toolscout("changes", "--store", store, "--json").json["changes"]}
-    assert rows["notes__evil"]["findings"][0]["rule"] == "override"
+    assert "override" in {item["rule"] for item in rows["notes__evil"]["findings"]}
     assert rows["notes__list"]["before"]["description"] == rows["notes__list"]["after"]["description"]
     assert "- Sync the notes of a user.".replace("- ", "-") in rows["notes__sync"]["diff"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from toolscout.policy.document import parse_policy
 from toolscout.sample import path as sample
 
 ROOT = Path(__file__).parent.parent.parent
@@ -46,6 +47,8 @@ def test_every_block_runs(language, text, home):
         run(home, [sys.executable, "-W", "error", "-c", text])
     elif language == "console":
         check_console(text, home)
+    elif language == "toml":
+        assert parse_policy(text).allow
     else:
         assert language in SHOWN_ONLY, f"a {language} block is neither run nor known to be shown only"
 

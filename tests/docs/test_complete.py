@@ -11,6 +11,7 @@ import typer
 
 import toolscout.errors as errors
 import toolscout.settings as settings_module
+from promises import PROMISES
 from toolscout.cli.app import app
 from toolscout.settings import Settings
 
@@ -59,6 +60,12 @@ def test_no_flag_is_documented_that_does_not_exist(verb):
     verbs = [name for name in COMMANDS if f"`{name}`" in section.splitlines()[0]]
     known = {flag for name in verbs for parameter in COMMANDS[name].params for flag in parameter.opts}
     assert set(re.findall(r"`(--[a-z-]+)", section)) <= known | {"--help"}
+
+
+def test_the_security_page_names_only_promises_that_are_kept():
+    named = set(re.findall(r"`([a-z]+:[a-z0-9-]+)`", (ROOT / "SECURITY.md").read_text("utf-8")))
+    assert len(named) > 20
+    assert named <= {promise.id for promise in PROMISES if not promise.gap}
 
 
 def error_classes():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,10 +18,12 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from downstreams import until
 from embedders import HashEmbedder
 from promises import promise
 from scripted import Scripted, ScriptedLive
 from toolscout import Caller, Scout, Settings, ToolNotFoundError
+from toolscout.config import Config, ServerConfig
 from toolscout.errors import StoreError
 from toolscout.gateway.server import Gateway
 from toolscout.indexing.normalize import normalize_tool
@@ -265,6 +269,41 @@ async def test_nobody_decides_while_another_process_indexes_the_server(monkeypat
         await scout.admin.decide(HERE, ["notes__sync"], "approved")
 
 
+SERVES = """
+import json, sys
+TOOLS = json.loads(sys.argv[1])
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = {"tools": TOOLS} if message["method"] == "tools/list" else {
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
+        known = message["method"] in ("tools/list", "initialize")
+        said = {"result": result} if known else {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **said}), flush=True)
+"""
+
+
+@promise("catalog:pin", "catalog:quarantine")
+async def test_a_live_server_that_turns_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def config(*tools: dict[str, Any]) -> Config:
+        args = ("-c", SERVES, json.dumps([{"inputSchema": {"type": "object"}, **tool} for tool in tools]))
+        return Config(servers=(ServerConfig(title="notes", transport="stdio", command=sys.executable, args=args),))
+
+    caplog.set_level(logging.WARNING, logger="toolscout")
+    good = {"name": "sync", "description": "Sync the notes."}
+    settings = Settings(store="memory:", reindex_interval_s=0.05)
+    async with Scout.open(config(good), settings=settings, embedder=HashEmbedder()) as scout:
+        assert len(await scout.list_tools()) == 1
+        assert not caplog.records
+        turned = config({**good, "description": "Sync them."}, {"name": "evil", "description": POISON})
+        await (await scout.connect(turned)).settled()
+        await until(lambda: len(caplog.records) == 2)
+        assert [match.tool.key for match in await scout.list_tools()] == ["notes__sync"]
+    assert "'notes__evil' is held back: " in caplog.text
+    assert "'notes__sync' has another definition" in caplog.text
+    assert "toolscout changes" in caplog.text
+
+
 # Quarantine: absent from every surface
 
 SEEN = Caller(user="ann")
@@ -409,9 +448,9 @@ async def test_a_poisoned_tool_says_what_was_found_where_and_comes_in_when_it_is
     async with scout_over([{**POISONED, "server": "notes"}, OTHER]) as scout:
         (change,) = await scout.admin.changes(HERE)
         assert change.held
-        first = change.findings[0]
-        assert (first.where, first.severity) == ("/description", "quarantine")
-        assert "previous instructions" in first.excerpt
+        found = {item.rule: item for item in change.findings}["override"]
+        assert (found.where, found.severity) == ("/description", "quarantine")
+        assert "previous instructions" in found.excerpt
         await scout.admin.decide(HERE, ["notes__sync"], "approved")
         assert len(await scout.list_tools()) == 2
         await scout.index_tools([{**POISONED, "server": "notes"}, OTHER])

@@ -60,9 +60,33 @@ async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Findi
     except ToolscoutError as error:
         return [*findings, _bad("settings", error)]
     settings = replace(settings, store=store if store is not None else settings.store)
+    findings.extend(_operating(settings))
     findings.append(await _model(settings))
     findings.extend(await _catalogue(settings))
     findings.extend(await _servers(configs, settings))
+    return findings
+
+
+def _operating(settings: Settings) -> list[Finding]:
+    """Look at the policy and the audit log, which a gateway needs before anything else."""
+    from toolscout.policy.document import read_policy
+    from toolscout.telemetry import AuditLog
+
+    findings = []
+    try:
+        if settings.policy:
+            policy = read_policy(settings.policy)
+            said = f"{settings.policy}, {len(policy.allow)} allow, {len(policy.deny)} deny"
+            findings.append(Finding(what="policy", ok=True, detail=said))
+    except ToolscoutError as error:
+        findings.append(_bad("policy", error))
+    try:
+        path = options.audit_file(settings)
+        if settings.audit or path.exists():
+            AuditLog.at(str(path), 0).check()
+            findings.append(Finding(what="audit log", ok=True, detail=str(path)))
+    except ToolscoutError as error:
+        findings.append(_bad("audit log", error))
     return findings
 
 

@@ -1,0 +1,90 @@
+"""API keys: a secret that is kept nowhere, and a revocation that nothing undoes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from toolscout import InvalidValueError, Scout, Settings, ToolNotFoundError
+from toolscout.errors import AuthError
+from toolscout.policy.identity import ClaimMap, caller_of
+from toolscout.policy.keys import caller_of_key, mint_key, opens, split_token
+
+
+def test_a_key_opens_with_its_own_secret_until_it_ends() -> None:
+    text, key = mint_key(tenant="acme", user="ann", groups=["g"], scopes=["s"], now=1.0, expires_at=10.0)
+    number, secret = split_token(text) or ("", "")
+    assert number == key.id
+    assert opens(key, secret, 9.0)
+    assert not opens(key, secret, 10.0)
+    assert not opens(replace(key, revoked_at=5.0), secret, 6.0)
+    assert not opens(key, secret[:-1] + ("a" if secret[-1] != "a" else "b"), 9.0)
+    assert secret not in json.dumps(asdict(key))
+    caller = caller_of_key(key)
+    assert (caller.tenant, caller.user, caller.groups, caller.scopes, caller.key) == (
+        "acme",
+        "ann",
+        {"g"},
+        {"s"},
+        key.id,
+    )
+
+
+def test_no_two_keys_are_alike() -> None:
+    made = [mint_key(tenant="acme", now=1.0)[0] for _ in range(1_000)]
+    assert len({split_token(text) for text in made} - {None}) == 1_000
+
+
+@pytest.mark.parametrize("text", ["", "tsk_", "tsk_ab12cd34ef", "tsk_ab12cd34ef_short", "tsk_AB12CD34EF_" + "x" * 43])
+def test_what_has_not_the_form_of_a_key_is_none(text: str) -> None:
+    assert split_token(text) is None
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\x1b[31m", "\u202ea", "\udcff", "x" * 257])
+def test_a_name_that_cannot_be_seen_names_nobody(name: str) -> None:
+    for wrong in ({"tenant": name}, {"tenant": "t", "user": name}, {"tenant": "t", "groups": [name]}):
+        with pytest.raises(InvalidValueError):
+            mint_key(now=1.0, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(AuthError):
+        caller_of({"sub": name}, ClaimMap())
+    with pytest.raises(AuthError):
+        caller_of({"sub": "ann", "org": name}, ClaimMap(tenant="org"))
+    assert caller_of({"sub": "ann", "groups": [name, "good"]}, ClaimMap()).groups <= {"good", *name.split()}
+
+
+@pytest.fixture
+async def scout() -> Any:
+    async with Scout.open(settings=Settings(store="memory:", embedder="none")) as opened:
+        yield opened
+
+
+async def test_the_last_use_is_remembered_and_undoes_no_revocation(scout: Scout) -> None:
+    _, key = await scout.admin.create_key(tenant="acme")
+    assert (await scout.admin.api_keys())[0].last_used_at is None
+    await asyncio.gather(*(scout.admin.find_key(key.id) for _ in range(5)), scout.admin.revoke_key(key.id))
+    (kept,) = await scout.admin.api_keys("acme")
+    assert kept.revoked_at is not None
+    assert kept.last_used_at is not None
+    found = await scout.admin.find_key(key.id)
+    assert found is not None
+    assert not found.usable(0.0)
+
+
+async def test_keys_are_listed_the_newest_first_and_by_tenant(scout: Scout) -> None:
+    made = [(await scout.admin.create_key(tenant=tenant))[1].id for tenant in ("a", "b", "a")]
+    assert [key.id for key in await scout.admin.api_keys()] == made[::-1]
+    assert [key.id for key in await scout.admin.api_keys("a")] == [made[2], made[0]]
+    assert await scout.admin.find_key("nothing") is None
+    with pytest.raises(ToolNotFoundError) as caught:
+        await scout.admin.revoke_key(made[0][:-1])
+    assert made[0] in caught.value.suggestions
+
+
+async def test_revoking_twice_keeps_the_first_moment(scout: Scout) -> None:
+    _, key = await scout.admin.create_key(tenant="acme")
+    first = await scout.admin.revoke_key(key.id)
+    assert (await scout.admin.revoke_key(key.id)).revoked_at == first.revoked_at
