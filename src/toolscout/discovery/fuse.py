@@ -1,4 +1,4 @@
-"""`hybrid`: cosines, words and actions of the candidates, fused into one order and one calibrated score.
+"""`hybrid`: cosines, words and actions of the candidates, fused into one order.
 
 Every number below was fitted on the queries of six development sets, and the figures hold when each set in turn is
 left out of the fitting. An intent is the whole request, or one clause of it. For each intent a
@@ -7,9 +7,9 @@ candidate has
     standing = its parts compared with the best of the candidates, minus the standing of the best one (so 0 at best)
     evidence = what speaks for it in absolute terms
 
-and their sum is the strength. The strengths of the whole request and of the clause that fits best are blended, and a
-logistic curve makes the score: how likely such a hit is right, also when nothing in the catalogue fits. Only the
-candidates and the request count, so a tool that the caller cannot see moves no score.
+and their sum is the strength. The strengths of the whole request and of the clause that fits best are blended;
+`calibrate` makes a score of them. Only the candidates and the request count, so a tool that the caller cannot see moves
+no score.
 """
 
 from __future__ import annotations
@@ -45,13 +45,6 @@ CLAUSE_SHARE = 0.65
 EXACT_NAME = 2.0
 """Strength added when the request is the tool's name or key: nothing else reaches that."""
 
-INTERCEPT, SLOPE, LEAD = -5.9, 6.4, 9.8
-"""The logistic curve: strength times SLOPE, and the lead of the best cosine over the next five times LEAD."""
-INTERCEPT_WORDS, SLOPE_WORDS = -5.0, 11.75
-"""The same curve when there are no vectors."""
-THRESHOLD = 0.035
-"""When even the best score is below, nothing fits; once it is not, the other hits are shown whatever their score."""
-
 _FULL_COVER = 0.5
 _LEAST_COSINE = 0.1
 _NEXT = 5
@@ -81,10 +74,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused:
-    """The scores, and what they are made of, each as one number per candidate."""
+    """The strengths, and what they are made of, each as one number per candidate."""
 
-    score: Doubles
-    """0 to 1; the order of the scores is the ranking."""
+    strength: Doubles
+    """The order of the strengths is the ranking."""
     intent: npt.NDArray[np.intp]
     """Which intent the candidate fits best: 0 is the whole request."""
     cosine: Floats
@@ -95,8 +88,6 @@ class Fused:
     """Share of that intent's words, weighted by rarity, that the tool holds."""
     action: Floats
     """What the action in its name gives or takes."""
-    strength: Doubles
-    """What the logistic curve is applied to."""
     lead: float
     """How far the best cosine stands above the next five, the mean of all intents."""
 
@@ -110,7 +101,7 @@ def rarity(frequency: npt.NDArray[np.int64], visible: int) -> Floats:
 
 
 def fuse(evidence: Evidence) -> Fused:
-    """Score the candidates: pure, order-preserving, the same on every store."""
+    """Give the candidates their strengths: pure, order-preserving, the same on every store."""
     intents, count = evidence.asked.shape[0], evidence.impact.shape[1]
     if not count:
         return _nothing()
@@ -136,13 +127,12 @@ def fuse(evidence: Evidence) -> Fused:
     strength += EXACT_NAME * evidence.exact
     lead = 0.0 if evidence.cosine is None else _lead(cosine)
     return Fused(
-        score=_calibrated(strength, lead, evidence.cosine is not None),
+        strength=strength,
         intent=best,
         cosine=cosine[best, rows],
         words=words[best, rows],
         cover=cover[best, rows],
         action=action[best, rows],
-        strength=strength,
         lead=lead,
     )
 
@@ -164,21 +154,14 @@ def _lead(cosine: Floats) -> float:
     return float(np.mean(best - (first.sum(axis=1) - best) / (keep - 1)))
 
 
-def _calibrated(strength: Doubles, lead: float, with_vectors: bool) -> Doubles:
-    logit = INTERCEPT + SLOPE * strength + LEAD * lead if with_vectors else INTERCEPT_WORDS + SLOPE_WORDS * strength
-    scores: Doubles = 1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0)))
-    return scores
-
-
 def _nothing() -> Fused:
     none = np.zeros(0, dtype=np.float32)
     return Fused(
-        score=none.astype(np.float64),
+        strength=none.astype(np.float64),
         intent=np.zeros(0, dtype=np.intp),
         cosine=none,
         words=none,
         cover=none,
         action=none,
-        strength=none.astype(np.float64),
         lead=0.0,
     )

@@ -8,33 +8,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolscout.discovery.fuse import THRESHOLD, Evidence, Fused, fuse
+from toolscout.discovery.calibrate import Calibrated, calibrate
+from toolscout.discovery.fuse import Evidence, Fused, fuse
 from toolscout.discovery.rankers.plain import folded, spaced
 from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked, Ranking
 from toolscout.words import actions, wanted_action
 
-FLOOR = 0.002
+FLOOR = 0.0001
 """Where something fits, what is below this is left out: it costs no right hit, and nobody wants to read it."""
 
 _LONGEST_NAME = 8
 
 
 def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
-    """Score the candidates, best first; nothing at all when even the best is below the threshold."""
-    fused = fuse(_evidence(query, intents, candidates))
-    best = float(fused.score.max(initial=0.0))
-    least = query.threshold if query.threshold is not None else (FLOOR if best >= THRESHOLD else 2.0)
-    order = np.argsort(-fused.score, kind="stable")  # candidates come in the order of keys, so ties fall by key
+    """Score the candidates, best first; nothing at all when it is not likely that anything fits."""
+    evidence = _evidence(query, intents, candidates)
+    fused = fuse(evidence)
+    found = calibrate(evidence, fused)
+    least = query.threshold if query.threshold is not None else (FLOOR if found.enough else 2.0)
+    order = np.argsort(-fused.strength, kind="stable")  # candidates come in the order of keys, so ties fall by key
     best_ones = [
         Ranked(
             facets=candidates.facets[row],
-            score=float(fused.score[row]),
-            parts=_parts(row, intents, candidates, fused) if query.explain else {},
+            score=float(found.score[row]),
+            parts=_parts(row, intents, candidates, fused, found) if query.explain else {},
         )
         for row in order[: query.limit].tolist()
-        if fused.score[row] >= least
+        if found.score[row] >= least
     ]
-    return Ranking(best=best_ones, matched=int((fused.score >= least).sum()))
+    return Ranking(best=best_ones, matched=int((found.score >= least).sum()))
 
 
 def _evidence(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Evidence:
@@ -63,7 +65,9 @@ def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
     return np.array(literal, dtype=np.bool_)
 
 
-def _parts(row: int, intents: Sequence[Intent], candidates: Candidates, fused: Fused) -> Mapping[str, Any]:
+def _parts(
+    row: int, intents: Sequence[Intent], candidates: Candidates, fused: Fused, found: Calibrated
+) -> Mapping[str, Any]:
     held = {
         term: [field for bit, field in enumerate(FIELDS) if int(mask) >> bit & 1]
         for term, mask in zip(candidates.terms, candidates.fields[:, row], strict=True)
@@ -76,6 +80,7 @@ def _parts(row: int, intents: Sequence[Intent], candidates: Candidates, fused: F
         "action": round(float(fused.action[row]), 4),
         "strength": round(float(fused.strength[row]), 4),
         "lead": round(fused.lead, 4),
+        "fits": round(found.fits, 4),
         "intent": intents[int(fused.intent[row])].text,
         "matched_words": held,
     }

@@ -1,0 +1,232 @@
+"""Requests with and without a tool that answers them: what calibration is fitted and measured on.
+
+For every development set, as it is (`fits`) and with small random parts of it that hold the right tools (`fits-12`,
+`-40`, `-150`) or lack them (`none-12`, ...); with the right tools and their equivalents taken out (`removed`); with
+requests of the other sets to which nothing here is alike (`foreign`); and, where a catalogue can be added, among 4,000
+and all of its tools (`fits-4000`, `fits-all`).
+
+Equivalents are judged by the untuned base model, tool against tool, never by a request: on other servers, name and
+description at cosine .6 or more; on any server, whole documents above .8. `removed-narrow` takes out only the latter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpus import DEVELOPMENT, document, item_of, plain, read_queries, read_tools
+from toolscout.discovery.calibrate import facts_of
+from toolscout.discovery.clauses import split_clauses
+from toolscout.discovery.fuse import Evidence, fuse
+from toolscout.embedding.builtin import BuiltinEmbedder
+from toolscout.indexing.enrich import weighted_terms
+from toolscout.models import Document, Tool
+from toolscout.words import actions, query_terms, wanted_action
+
+MOST, SMALL, FOREIGN = 700, 80, 60
+"""Requests of a set, of each size of small catalogue, and of each other set."""
+ALIKE, SAME, STRANGE = 0.6, 0.8, 0.5
+"""Cosines by the base: of equivalents, of the same thing, and below which nothing is alike."""
+DEPTH = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """One labelled request."""
+
+    texts: tuple[str, ...]
+    vectors: np.ndarray
+    right: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the fused list of one request looks like, and which of its first hits are right."""
+
+    set: str
+    kind: str
+    facts: dict[str, float]
+    gap: np.ndarray
+    right: np.ndarray
+
+    @property
+    def answerable(self) -> bool:
+        """Whether the catalogue held a right tool."""
+        return self.kind.startswith("fits")
+
+
+class Texts:
+    """Vectors of texts by two models, kept in a folder."""
+
+    def __init__(self, cache: Path, judge: Path) -> None:
+        """Open the product's model and the untuned one."""
+        cache.mkdir(parents=True, exist_ok=True)
+        self._cache = cache
+        self._models = {"own": BuiltinEmbedder(), "judge": BuiltinEmbedder(folder=judge)}
+
+    def documents(self, texts: Sequence[Document], model: str = "own") -> np.ndarray:
+        """Return the vectors of documents."""
+        words = [text.text(self._models[model].manifest.document_template) for text in texts]
+        return self._kept(words, model, self._models[model].embed_documents(texts))
+
+    def queries(self, texts: Sequence[str], model: str = "own") -> np.ndarray:
+        """Return the vectors of requests."""
+        return self._kept(texts, model, self._models[model].embed_queries(texts))
+
+    def _kept(self, words: Sequence[str], model: str, work: Any) -> np.ndarray:
+        mark = hashlib.sha256("\0".join((self._models[model].model_id, *words)).encode("utf-8", "replace")).hexdigest()
+        path = self._cache / f"{mark[:16]}.npy"
+        if path.exists():
+            work.close()
+        else:
+            np.save(path, asyncio.run(work))
+        found: np.ndarray = np.load(path)
+        return found
+
+
+class Catalogue:
+    """The tools of one set, ready to be asked."""
+
+    def __init__(self, tools: Sequence[dict[str, Any]], vectors: np.ndarray) -> None:
+        """Index the words."""
+        self.items = [item_of(tool) for tool in tools]
+        self.places = {tool["id"]: place for place, tool in enumerate(tools)}
+        self.servers = np.array([item.server for item in self.items])
+        self.actions = np.array([actions(item.name) for item in self.items], dtype=np.uint8)
+        self.vectors = vectors
+        self._words: dict[str, tuple[list[int], list[float]]] = {}
+        for place, (tool, item) in enumerate(zip(tools, self.items, strict=True)):
+            made = Tool(
+                key=str(place),
+                id=str(place),
+                server=item.server or "local",
+                server_title=item.server,
+                name=item.name,
+                description=item.description,
+                input_schema=item.schema,
+                category=tool.get("category") or "",
+                tags=tuple(tool.get("tags") or ()),
+            )
+            held = weighted_terms(made)
+            for term, impact in zip(held.words, held.impact, strict=True):
+                rows, impacts = self._words.setdefault(term, ([], []))
+                rows.append(place)
+                impacts.append(impact)
+
+    def judge(self, texts: Texts) -> None:
+        """Add the vectors by which equivalents are told."""
+        self.whole = texts.documents([document(item) for item in self.items], "judge")
+        self.gist = texts.queries([f"{plain(item.name)}: {item.description[:300]}" for item in self.items], "judge")
+
+    def equivalents(self, right: Sequence[int], *, narrow: bool = False) -> np.ndarray:
+        """Mark the right tools and those that do the same."""
+        gone: np.ndarray = (self.whole @ self.whole[list(right)].T).max(axis=1) > SAME
+        for place in () if narrow else right:
+            elsewhere = (self.servers != self.servers[place]) | (self.servers[place] == "")
+            gone |= elsewhere & (self.gist @ self.gist[place] > ALIKE)
+        gone[list(right)] = True
+        return gone
+
+    def evidence(self, request: Request, rows: np.ndarray, *, by_words: bool = False) -> Evidence:
+        """Return what the product knows when it sees only these tools (it looks at the best of them, here at all)."""
+        said = [query_terms(text) for text in request.texts]
+        names = list(dict.fromkeys(term for terms in said for term in terms))
+        impact = np.zeros((len(names), len(self.items)), dtype=np.float32)
+        for line, term in enumerate(names):
+            if term in self._words:
+                impact[line, self._words[term][0]] = self._words[term][1]
+        impact = impact[:, rows]
+        return Evidence(
+            cosine=None if by_words else request.vectors @ self.vectors[rows].T,
+            impact=impact,
+            frequency=(impact > 0).sum(axis=1),
+            visible=len(rows),
+            asked=np.array([[term in terms for term in names] for terms in said], dtype=np.bool_),
+            actions=self.actions[rows],
+            wanted=np.array([wanted_action(text) for text in request.texts], dtype=np.uint8),
+            exact=np.zeros(len(rows), dtype=np.bool_),
+        )
+
+
+def requests(name: str, places: dict[str, int], texts: Texts) -> list[Request]:
+    """Return the requests of a set, cut into their needs."""
+    queries = read_queries(name)
+    needs = [(query["query"], *split_clauses(query["query"])) for query in queries]
+    vectors = texts.queries([text for parts in needs for text in parts])
+    ends = np.cumsum([len(parts) for parts in needs])
+    right = [tuple(places[one] for one in dict.fromkeys(query["gold"]) if one in places) for query in queries]
+    return [
+        Request(parts, vectors[end - len(parts) : end], some)
+        for parts, end, some in zip(needs, ends, right, strict=True)
+        if some
+    ]
+
+
+def trial(
+    name: str, kind: str, catalogue: Catalogue, request: Request, rows: np.ndarray, *, by_words: bool = False
+) -> Trial:
+    """Fuse, and keep what calibration may look at."""
+    evidence = catalogue.evidence(request, rows, by_words=by_words)
+    fused = fuse(evidence)
+    order = np.argsort(-fused.strength, kind="stable")[:DEPTH]
+    right = np.isin(rows[order], request.right) if kind.startswith("fits") else np.zeros(len(order), dtype=np.bool_)
+    return Trial(name, kind, facts_of(evidence, fused), fused.strength[order] - fused.strength[order[0]], right)
+
+
+def tools_of(name: str, texts: Texts) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Return the tools of a set and their vectors."""
+    tools = read_tools(name)
+    return tools, texts.documents([document(item_of(tool)) for tool in tools])
+
+
+def among(name: str, texts: Texts, count: int | None) -> Catalogue:
+    """Return a set's tools among others of the large catalogue: no equal id, no equal text."""
+    (own, vectors), (more, others) = tools_of(name, texts), tools_of("mcp_catalogue", texts)
+    ids, same = {tool["id"] for tool in own}, {item_of(tool).same for tool in own}
+    chosen = [row for row, tool in enumerate(more) if tool["id"] not in ids and item_of(tool).same not in same]
+    if count is not None:
+        chosen = [chosen[place] for place in sorted(np.random.default_rng(0).permutation(len(chosen))[:count])]
+    added = [{**more[row], "id": f"other::{row}"} for row in chosen]
+    return Catalogue([*own, *added], np.concatenate([vectors, others[chosen]]))
+
+
+def make_trials(texts: Texts, *, by_words: bool = False) -> Iterator[Trial]:
+    """Give all trials, the same ones every time."""
+    random = np.random.default_rng(0)
+    catalogues = {name: Catalogue(*tools_of(name, texts)) for name in DEVELOPMENT}
+    asked = {name: requests(name, catalogues[name].places, texts) for name in DEVELOPMENT}
+    for catalogue in catalogues.values():
+        catalogue.judge(texts)
+    for name, catalogue in catalogues.items():
+        every = np.arange(len(catalogue.items))
+        one = partial(trial, name, by_words=by_words)
+
+        for place in random.permutation(len(asked[name]))[:MOST]:
+            request = asked[name][place]
+            yield one("fits", catalogue, request, every)
+            for kind in ("removed", "removed-narrow"):
+                gone = catalogue.equivalents(request.right, narrow=kind != "removed")
+                yield one(kind, catalogue, request, every[~gone])
+        for size in (12, 40, 150):
+            for place in random.permutation(len(asked[name]))[:SMALL]:
+                request = asked[name][place]
+                rest = random.permutation(every[~catalogue.equivalents(request.right)])[:size]
+                yield one(f"none-{size}", catalogue, request, np.sort(rest))
+                kept = np.union1d(rest[len(request.right) :], request.right)
+                yield one(f"fits-{size}", catalogue, request, kept)
+        for other in DEVELOPMENT:
+            near = (catalogues[other].gist @ catalogue.gist.T).max(axis=1)
+            strange = [ask for ask in asked[other] if near[list(ask.right)].max() < STRANGE] if other != name else []
+            for place in random.permutation(len(strange))[:FOREIGN]:
+                yield one("foreign", catalogue, strange[place], every)
+        for kind, count in (("fits-4000", 4_000), ("fits-all", None)) if name in ("azure_mcp", "livemcp_step") else ():
+            large = among(name, texts, count)
+            for place in random.permutation(len(asked[name]))[:200]:
+                yield one(kind, large, asked[name][place], np.arange(len(large.items)))
