@@ -10,6 +10,7 @@ from toolscout.discovery.rankers.fuzzy import rank_fuzzy
 from toolscout.discovery.rankers.hybrid import rank_hybrid
 from toolscout.discovery.rankers.keyword import rank_keyword
 from toolscout.discovery.rankers.semantic import rank_semantic
+from toolscout.discovery.spread import only_trusted, spread
 from toolscout.models import Candidates, Facets, Intent, Query, Ranked, Ranking
 
 BY_TEXT = ("keyword", "fuzzy")
@@ -22,7 +23,12 @@ def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candida
         return _finish(query, rank_semantic(candidates, query.filter.tags))
     if query.ranker == "boosted":
         return _finish(query, rank_boosted(query.text, candidates, query.top_k_services or TOP_K_SERVICES))
-    ranking = rank_hybrid(query, intents, candidates)
+    if all(item.trusted for item in candidates.facets):
+        ranking = rank_hybrid(query, intents, candidates)
+    else:
+        wide = replace(query, limit=len(candidates.facets))
+        trusted = rank_hybrid(wide, intents, only_trusted(candidates))
+        ranking = spread(query, trusted, rank_hybrid(wide, intents, candidates))
     return replace(ranking, best=[_tagged(query, item) for item in ranking.best])
 
 

@@ -11,6 +11,7 @@ from toolscout.discovery.answer import answer_query
 from toolscout.discovery.check import check_query
 from toolscout.discovery.correct import correct_terms, misspelt
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
+from toolscout.discovery.spread import crowded
 from toolscout.discovery.understand import understand, with_vectors
 from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
 from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranking
@@ -18,6 +19,7 @@ from toolscout.ports import Embedder, Store
 from toolscout.settings import Settings
 
 _WIDE = 1_000
+_CROWD = 10
 _BY_VECTOR = ("semantic", "boosted")
 
 
@@ -71,6 +73,8 @@ class Search:
         if query.ranker == "hybrid" and (wrong := misspelt(intents, found)):
             intents = correct_terms(intents, wrong, await self.store.vocabulary(caller))
             found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
+        if query.ranker == "hybrid" and crowded(found):
+            found = await self.store.candidates(caller, query.filter, intents, _CROWD * limit, model_id)
         return rank_candidates(query, intents, found), query
 
     async def _with_vectors(
