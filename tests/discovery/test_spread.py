@@ -99,7 +99,7 @@ def test_a_server_named_like_a_common_word_is_not_named_by_it(make_facets: MakeF
 
 def test_where_nothing_else_fits_a_stranger_may_hold_every_place(make_facets: MakeFacets) -> None:
     strange = [(make_facets(f"t{n}", text, server="only", trusted=False), 0.9 - n / 10) for n, text in enumerate(TEXTS)]
-    weak = [(make_facets(f"w{n}", f"{text} slowly by night", server="good"), 0.01) for n, text in enumerate(TEXTS)]
+    weak = [(make_facets(f"w{n}", f"{text} slowly by night", server="good"), 0.001) for n, text in enumerate(TEXTS)]
     assert _servers(spread(Query(text="do something", limit=20), _ranking(*strange, *weak))) == ["only"] * 5
 
 

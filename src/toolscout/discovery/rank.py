@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from toolscout.discovery.rankers.boosted import TOP_K_SERVICES, rank_boosted
 from toolscout.discovery.rankers.fuzzy import rank_fuzzy
-from toolscout.discovery.rankers.hybrid import rank_hybrid
+from toolscout.discovery.rankers.hybrid import FLOOR, rank_hybrid
 from toolscout.discovery.rankers.keyword import rank_keyword
 from toolscout.discovery.rankers.semantic import rank_semantic
 from toolscout.discovery.spread import only_trusted, spread
@@ -26,10 +26,17 @@ def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candida
     if all(item.trusted for item in candidates.facets):
         ranking = rank_hybrid(query, intents, candidates)
     else:
-        wide = replace(query, limit=len(candidates.facets))
-        trusted = rank_hybrid(wide, intents, only_trusted(candidates))
-        ranking = spread(query, trusted, rank_hybrid(wide, intents, candidates))
+        ranking = _among_strangers(replace(query, limit=len(candidates.facets)), intents, candidates)
+        ranking = replace(ranking, best=ranking.best[: query.limit])
     return replace(ranking, best=[_tagged(query, item) for item in ranking.best])
+
+
+def _among_strangers(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
+    """Rank all, and trusted tools by themselves as well; once anything fits, the floor alone decides what is listed."""
+    everything = rank_hybrid(query, intents, candidates)
+    least = FLOOR if query.threshold is None and everything.best else query.threshold
+    trusted = rank_hybrid(replace(query, threshold=least), intents, only_trusted(candidates))
+    return spread(query, trusted, everything)
 
 
 def rank_texts(query: Query, tools: Sequence[Facets]) -> Ranking:

@@ -31,6 +31,9 @@ PLACES, MOST = 5, 2
 ALIKE = 0.7
 """Two tools are copies when so much of what either says is said by both: words in common by words in all."""
 
+FITS = 0.002
+"""When even the best trusted tool scores less, none fits, and none keeps a stranger from the first places."""
+
 _COMPARED = 30
 _READ = 2_000
 _COMMON = 3
@@ -108,16 +111,15 @@ def _folded(hits: Sequence[Ranked], bound: frozenset[str]) -> tuple[list[Ranked]
 
 def _shared(distinct: Sequence[Ranked], copies: Sequence[Ranked], bound: frozenset[str]) -> list[Ranked]:
     """Choose who holds the first places; then all others follow in order, and copies last."""
-    fitting = [place for place, item in enumerate(distinct) if item.score >= THRESHOLD]
     stranger = [item.facets.server in bound for item in distinct]
     held: Counter[str] = Counter()
     first: set[int] = set()
-    for most in (MOST, PLACES):
-        for place in fitting:
-            server = distinct[place].facets.server
-            if len(first) == PLACES or place in first:
-                continue
-            if not stranger[place] or (held.total() < most and held[server] < MOST):
+    trusted = max((item.score for item in distinct if item.facets.trusted), default=0.0)
+    for most, least in ((MOST, 0.0 if trusted >= FITS else THRESHOLD), (PLACES, THRESHOLD)):
+        for place, item in enumerate(distinct):
+            server, free = item.facets.server, len(first) < PLACES and place not in first
+            may = not stranger[place] or (held.total() < most and held[server] < MOST)
+            if free and may and item.score >= least:
                 first.add(place)
                 held[server] += stranger[place]
     why = f"its server is not trusted, and {MOST} of the first {PLACES} are of such servers"
