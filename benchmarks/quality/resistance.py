@@ -26,8 +26,12 @@ from benchmarks.quality.hostile import KINDS, clusters, copied, optimised, order
 from toolscout import Scout
 from toolscout.cli.metrics import Labelled, read_queries, recall
 from toolscout.models import Document
+from toolscout.providers import as_source
 
+SETS = ("azure_mcp", "livemcp_step")
+QUERIES = 200
 SHARE = 0.01
+SERVERS = 12
 BUILD = Path("build/bench")
 
 
@@ -96,14 +100,18 @@ async def outcome(scout: Scout, queries: list[Labelled]) -> dict[str, Any]:
 async def attacked(
     scout: Scout, queries: list[Labelled], hostile: list[dict[str, Any]], servers: int, *, trusted: bool
 ) -> dict[str, Any]:
-    """Add hostile tools on so many servers, measure, and take them away again."""
-    names = [f"hostile-{number}" for number in range(min(servers, len(hostile)))]
-    for number, name in enumerate(names):
-        await scout.index_server_tools(name, hostile[number :: len(names)], trusted=trusted)
-    found = await outcome(scout, queries)
-    for name in names:
-        await scout.remove_server(name)
-    return found
+    """Put hostile tools on so many servers in place of the attack before, and measure."""
+    await place(scout, hostile, servers, trusted=trusted)
+    return await outcome(scout, queries)
+
+
+async def place(scout: Scout, hostile: list[dict[str, Any]], servers: int, *, trusted: bool = False) -> None:
+    """Replace what the hostile servers list."""
+    given = [hostile[number::servers] if number < servers else [] for number in range(SERVERS)]
+    sources = [
+        as_source(f"hostile-{number}", tools, trusted=trusted, timeout_s=10.0) for number, tools in enumerate(given)
+    ]
+    await scout.index(sources)
 
 
 async def measure_set(name: str, most: int) -> dict[str, Any]:
@@ -119,7 +127,7 @@ async def measure_set(name: str, most: int) -> dict[str, Any]:
         halves = [queries[::2], queries[1::2]]
         knowing = [Attack(half, by_id, scout) for half in halves]
         both: dict[str, Any] = {}
-        for kind, servers in (*((kind, 12) for kind in KINDS), ("mixed", 12), ("mixed", 1)):
+        for kind, servers in (*((kind, SERVERS) for kind in KINDS), ("mixed", SERVERS), ("mixed", 1)):
             parts: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
             for attack, measured in zip(knowing, reversed(halves), strict=True):
                 for trusted in parts:
@@ -132,10 +140,11 @@ async def measure_set(name: str, most: int) -> dict[str, Any]:
         aimed = [item for item in queries if target in item.gold]
         for label, known in (("knows the very requests", queries), (f"all aimed at `{target}`", aimed)):
             hostile = Attack(known, by_id, scout).make("mixed", count)
+            await place(scout, [], 1)
             both[f"worst: mixed, {label} ({len(known)})"] = {
                 "clean": await outcome(scout, known),
-                "bounded": await attacked(scout, known, hostile, 12, trusted=False),
-                "unbounded": await attacked(scout, known, hostile, 12, trusted=True),
+                "bounded": await attacked(scout, known, hostile, SERVERS, trusted=False),
+                "unbounded": await attacked(scout, known, hostile, SERVERS, trusted=True),
             }
     return {"tools": len(many), "hostile": count, "queries": len(queries), "clean": clean, "attacks": both}
 
@@ -198,7 +207,7 @@ async def main(names: list[str], most: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--sets", nargs="+", default=["azure_mcp", "livemcp_step"])
+    parser.add_argument("--queries", type=int, default=QUERIES)
+    parser.add_argument("--sets", nargs="+", default=list(SETS))
     options = parser.parse_args()
     asyncio.run(main(options.sets, options.queries))

@@ -19,7 +19,7 @@ from toolscout.words import STOP_WORDS, split_words
 SHARE = 0.01
 FILLERS = 372
 DATA = Path(__file__).parents[1] / "discovery" / "languages.jsonl"
-REQUESTS = [json.loads(line) for line in DATA.read_text("utf-8").splitlines()]
+REQUESTS = [row for row in map(json.loads, DATA.read_text("utf-8").splitlines()) if "description" in row]
 THINGS = "vineyard telescope orchestra greenhouse lighthouse archive bakery stadium glacier violin museum ferry".split()
 DEEDS = "catalogue inspect polish insure paint weigh photograph restore auction measure rent label".split()
 
