@@ -17,8 +17,9 @@ from typing import Any
 
 from benchmarks.data import SETS, bench_folder, machine, rows, save
 from benchmarks.quality.distractors import with_distractors
-from benchmarks.quality.engines import OURS, THEIRS, Missing, ask
+from benchmarks.quality.engines import OURS, THEIRS, Missing, ask, embed_once
 from benchmarks.quality.figures import difference, figures_of, sliced
+from benchmarks.quality.peers import SLOW
 from benchmarks.quality.plots import draw
 from benchmarks.quality.report import written
 from toolscout.cli.metrics import Labelled, Outcome, read_queries
@@ -79,7 +80,7 @@ async def measure(plan: Plan) -> Measured:
         by_id = {str(tool.get("id") or f"{tool.get('server') or 'local'}__{tool['name']}"): tool for tool in tools}
         lead: list[Outcome] = []
         for ranker in plan.rankers:
-            queries = some(labelled, plan.others if lead else plan.queries)
+            queries = some(labelled, min(SLOW.get(ranker, ALL), plan.others) if lead else plan.queries)
             if (found := await try_to_ask(measured, ranker, tools, queries, name)) is None:
                 continue
             lead = lead or found
@@ -115,6 +116,8 @@ async def among_distractors(
     if not pool:
         return
     queries = some(labelled, plan.others)
+    if any(plan.sizes):
+        await embed_once(pool, [f"{name}-{size}" for size in plan.sizes if size])
     shuffled = random.Random(0).sample(pool, len(pool))
     for size in plan.sizes:
         extra = [] if not size else pool if size >= len(pool) else shuffled[:size]

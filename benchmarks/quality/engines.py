@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ async def ask(
     ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str
 ) -> tuple[list[Outcome], str]:
     """Answer every request with default settings, the threshold aside; return what was found and the version."""
+    BUILD.mkdir(parents=True, exist_ok=True)
     if ranker in OURS:
         return await _ask_us(ranker, tools, queries, store), f"toolscout {__version__}"
     requests = [item.query for item in queries]
@@ -37,8 +39,18 @@ async def ask(
     return [Outcome(labelled=item, found=tuple(ids), took_ms=ms) for item, ids, ms in lines], found["version"]
 
 
-async def _ask_us(ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str) -> list[Outcome]:
+async def embed_once(pool: list[dict[str, Any]], stores: Sequence[str]) -> None:
+    """Embed the distractors once and give their vectors to every store that is not there yet."""
+    base = BUILD / "catalogue.db"
     BUILD.mkdir(parents=True, exist_ok=True)
+    async with Scout.open(store=f"sqlite:///{base}") as scout:
+        await scout.index_tools(pool)
+    for store in stores:
+        if not (own := BUILD / f"{store}.db").exists():
+            shutil.copy(base, own)
+
+
+async def _ask_us(ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str) -> list[Outcome]:
     async with Scout.open(store=f"sqlite:///{BUILD / store}.db") as scout:
         await scout.index_tools(tools)
         await scout.warm()

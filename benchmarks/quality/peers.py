@@ -14,6 +14,8 @@ ROOT = Path("build/peers")
 PEERS = {"fastmcp": "fastmcp", "graph-tool-call": "graph-tool-call"}
 """A peer's name, and the package that it is installed from."""
 PATIENCE_S = 600
+SLOW = {"graph-tool-call": 30}
+"""Peers that take seconds for one request among thousands of tools, and how many requests a set they are given."""
 
 
 class PeerMissingError(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from toolscout.discovery.cover import DEPTH, cover, has_needs
 from toolscout.discovery.rankers.boosted import TOP_K_SERVICES, rank_boosted
 from toolscout.discovery.rankers.fuzzy import rank_fuzzy
 from toolscout.discovery.rankers.hybrid import FLOOR, rank_hybrid
@@ -24,18 +25,25 @@ def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candida
     if query.ranker == "boosted":
         return _finish(query, rank_boosted(query.text, candidates, query.top_k_services or TOP_K_SERVICES))
     if all(item.trusted for item in candidates.facets):
-        ranking = rank_hybrid(query, intents, candidates)
+        ranking = _rank_hybrid(query, intents, candidates)
     else:
         ranking = _among_strangers(replace(query, limit=len(candidates.facets)), intents, candidates)
-        ranking = replace(ranking, best=ranking.best[: query.limit])
-    return replace(ranking, best=[_tagged(query, item) for item in ranking.best])
+    return replace(ranking, best=[_tagged(query, item) for item in ranking.best[: query.limit]])
+
+
+def _rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
+    """Score the candidates; where a request has several needs, see to it that they are covered."""
+    if not has_needs(intents):
+        return rank_hybrid(query, intents, candidates)
+    wide = replace(query, limit=max(query.limit, DEPTH))
+    return cover(rank_hybrid(wide, intents, candidates), intents, candidates)
 
 
 def _among_strangers(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
     """Rank all, and trusted tools by themselves as well; once anything fits, the floor alone decides what is listed."""
-    everything = rank_hybrid(query, intents, candidates)
+    everything = _rank_hybrid(query, intents, candidates)
     least = FLOOR if query.threshold is None and everything.best else query.threshold
-    trusted = rank_hybrid(replace(query, threshold=least), intents, only_trusted(candidates))
+    trusted = _rank_hybrid(replace(query, threshold=least), intents, only_trusted(candidates))
     return spread(query, trusted, everything)
 
 
