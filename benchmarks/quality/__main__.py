@@ -43,8 +43,9 @@ class Plan:
 
 @dataclass(kw_only=True)
 class Measured:
-    """All figures, by set and ranker."""
+    """All figures: of the first ranker on all requests, then by ranker and set on the requests that all are given."""
 
+    lead: dict[str, Any] = field(default_factory=dict)
     rankers: dict[str, dict[str, Any]] = field(default_factory=dict)
     against: dict[str, dict[str, Any]] = field(default_factory=dict)
     slices: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -78,24 +79,28 @@ async def measure(plan: Plan) -> Measured:
         name, tools = folder.name, rows(folder / "tools.jsonl")
         labelled = read_queries(folder / "queries.jsonl")
         by_id = {str(tool.get("id") or f"{tool.get('server') or 'local'}__{tool['name']}"): tool for tool in tools}
-        lead: list[Outcome] = []
+        asked = some(labelled, plan.queries)
+        shared = some(asked, plan.others)
         for ranker in plan.rankers:
-            queries = some(labelled, min(SLOW.get(ranker, ALL), plan.others) if lead else plan.queries)
+            leads = ranker == plan.rankers[0]
+            queries = asked if leads else some(shared, SLOW.get(ranker, ALL))
             if (found := await try_to_ask(measured, ranker, tools, queries, name)) is None:
                 continue
-            lead = lead or found
+            if leads:
+                measured.lead[name] = figures_of(found, len(tools))
+                measured.slices.setdefault(f"{ranker}, all requests", {})[name] = sliced(found, by_id)
+                pooled.setdefault("lead", []).extend(_under(name, item) for item in found)
+                first, ids = found, {item.id for item in shared}
+                found = [item for item in found if item.labelled.id in ids]
+            else:
+                measured.against.setdefault(ranker, {})[name] = difference(first, found)
+                pooled.setdefault(ranker, []).extend(_under(name, item) for item in found)
             measured.rankers.setdefault(ranker, {})[name] = figures_of(found, len(tools))
             measured.slices.setdefault(ranker, {})[name] = sliced(found, by_id)
-            if found is not lead:
-                measured.against.setdefault(ranker, {})[name] = difference(lead, found)
-            marked = [_under(name, item) for item in found]
-            pooled.setdefault(ranker, []).extend(marked)
             print(name, ranker, measured.rankers[ranker][name], flush=True)
         await among_distractors(measured, plan, name, tools, labelled, pool)
-    first = pooled.get(plan.rankers[0], [])
-    for ranker in plan.rankers[1:]:
-        if ranker in pooled:
-            measured.against[ranker]["all"] = difference(first, pooled[ranker])
+    for ranker in (ranker for ranker in plan.rankers[1:] if ranker in pooled):
+        measured.against[ranker]["all"] = difference(pooled["lead"], pooled[ranker])
     return measured
 
 
@@ -162,7 +167,7 @@ async def main(arguments: list[str] | None = None) -> None:
     """Measure and write the tables and the plots."""
     plan, name = planned(arguments)
     measured = await measure(plan)
-    value = {"machine": machine(), "lead": plan.rankers[0], **vars(measured)}
+    value = {"machine": machine(), "ranker": plan.rankers[0], **vars(measured)}
     save(name, value, written(name, plan.rankers[0], measured))
     draw(name, measured)
 

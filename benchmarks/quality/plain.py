@@ -65,7 +65,10 @@ def minilm(tools: Sequence[dict[str, Any]], depth: int = 10) -> Rank:
     ids, matrix = ids_of(tools), np.stack([_vector(model, text_of(tool)) for tool in tools])
 
     def rank(request: str) -> list[str]:
-        return [ids[row] for row in np.argsort(-(matrix @ _vector(model, request)), kind="stable")[:depth].tolist()]
+        return [
+            ids[row]
+            for row in np.argsort(-(matrix @ model._embed_one(request, 128, 1)), kind="stable")[:depth].tolist()
+        ]
 
     return rank
 

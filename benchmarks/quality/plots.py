@@ -60,6 +60,7 @@ def _slices(pyplot: Any, measured: Measured) -> None:
             if found:
                 axes.plot(list(found), list(found.values()), marker="o", color=colours(number % 10), label=ranker)
         axes.set_title({"overlap": "shared words", "needs": "tools that are right", "size": "distractors"}[panel])
+        axes.margins(x=0.12)
         axes.grid(alpha=0.3)
     all_axes[0][0].set_ylabel("nDCG@10, all sets")
     all_axes[0][0].set_ylim(0, 1)

@@ -26,9 +26,14 @@ def written(name: str, lead: str, measured: Measured) -> str:
     text = [f"# Retrieval quality: {name}" if name != "quality" else "# Retrieval quality", ""]
     text += [f"`python -m benchmarks.quality`; {machine()}", ""]
     text += ["Default settings, no threshold. Intervals are 95 %, by resampling requests.", ""]
-    text += [f"`{lead}`:", "", _lead(measured.rankers.get(lead, {})), ""]
+    text += [f"`{lead}`:", "", _lead(measured.lead), ""]
     if len(measured.rankers) > 1:
-        text += ["nDCG@10 by ranker:", "", _rankers(measured.rankers), ""]
+        text += [
+            "nDCG@10 by ranker, on the same requests (their number; graph-tool-call on fewer of them):",
+            "",
+            _rankers(measured.rankers),
+            "",
+        ]
         text += [f"`{lead}` against each, paired over the requests that both answered (nDCG@10, interval):", ""]
         text += [_against(measured.against), "", f"![by ranker]({name}.png)", ""]
     text += ["## Slices", "", f"![slices]({name}-slices.png)", ""]
