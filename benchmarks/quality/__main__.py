@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.data import SETS, bench_folder, machine, rows, save
 from benchmarks.quality.distractors import with_distractors
 from benchmarks.quality.engines import OURS, THEIRS, Missing, ask, embed_once
-from benchmarks.quality.figures import difference, figures_of, sliced
+from benchmarks.quality.figures import difference, figures_of, sliced, some
 from benchmarks.quality.peers import SLOW
 from benchmarks.quality.plots import draw
 from benchmarks.quality.report import written
@@ -52,11 +52,6 @@ class Measured:
     sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-
-
-def some(queries: list[Labelled], most: int) -> list[Labelled]:
-    """Take at most so many requests, evenly from the whole file."""
-    return queries if len(queries) <= most else [queries[place * len(queries) // most] for place in range(most)]
 
 
 async def try_to_ask(

@@ -17,6 +17,11 @@ Floats = npt.NDArray[np.float64]
 OVERLAPS = ((0.0, 0.34, "few shared words"), (0.34, 0.67, "some"), (0.67, 1.01, "most"))
 
 
+def some(queries: list[Labelled], most: int) -> list[Labelled]:
+    """Take at most so many requests, evenly from the whole file."""
+    return queries if len(queries) <= most else [queries[place * len(queries) // most] for place in range(most)]
+
+
 def gains(outcomes: Sequence[Outcome]) -> Floats:
     """Return the nDCG@10 of each request."""
     return np.array([ndcg(item.found, item.labelled.gold, 10) for item in outcomes])

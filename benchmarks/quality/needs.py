@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.data import bench_folder, machine, markdown, rows, save
 from benchmarks.quality.engines import ask
-from benchmarks.quality.figures import difference, figures_of
+from benchmarks.quality.figures import difference, figures_of, some
 from toolscout.cli.metrics import read_queries
 from toolscout.discovery import rank, understand
 
@@ -41,7 +41,7 @@ async def main(most: int = QUERIES) -> None:
     for name in SETS:
         tools = rows(bench_folder() / name / "tools.jsonl")
         queries = [item for item in read_queries(bench_folder() / name / "queries.jsonl") if len(item.gold) > 1]
-        queries = queries[:: max(1, len(queries) // most)][:most]
+        queries = some(queries, most)
         before = None
         for number, label in enumerate(WAYS):
             with way(number):

@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks.data import bench_folder, machine, markdown, rows, save
 from benchmarks.quality.distractors import with_distractors
+from benchmarks.quality.figures import some
 from benchmarks.quality.hostile import KINDS, clusters, copied, optimised, orders, stuffed
 from toolscout import Scout
 from toolscout.cli.metrics import Labelled, read_queries, recall
@@ -118,7 +119,7 @@ async def measure_set(name: str, most: int) -> dict[str, Any]:
     """Measure every attack on one set."""
     folder = bench_folder()
     tools, queries = rows(folder / name / "tools.jsonl"), read_queries(folder / name / "queries.jsonl")
-    queries = queries[:: max(1, len(queries) // most)][:most]
+    queries = some(queries, most)
     many = with_distractors(tools, rows(folder / "mcp_catalogue" / "tools.jsonl"))
     count, by_id = math.ceil(len(many) * SHARE), {tool["id"]: tool for tool in tools}
     async with Scout.open(store=await fresh_store(name, many)) as scout:

@@ -181,3 +181,23 @@ async def test_a_search_and_a_chat_turn_both_keep_the_bound(
     assert [match.tool.server for match in found].count("evil") <= MOST
     assert [item.tool.server for item in turn.tools].count("evil") <= MOST
     assert [match.tool.server for match in named] == ["evil"] * 5
+
+
+@pytest.mark.parametrize(("trusted", "asked"), [(False, 1), (True, 2)])
+async def test_more_candidates_are_fetched_only_where_someone_trusted_may_be_crowded_out(
+    open_scout: Callable[..., Scout], monkeypatch: pytest.MonkeyPatch, trusted: bool, asked: int
+) -> None:
+    flood = [{"name": f"pay_{n}", "description": f"Pay the bill {n}"} for n in range(4)]
+    calls = []
+    async with open_scout() as scout:
+        await scout.index_server_tools("crowd", flood)
+        await scout.index_server_tools("one", [{"name": "sing", "description": "Sing a song"}], trusted=trusted)
+        candidates = scout._store.candidates
+
+        async def counted(*arguments: Any) -> Candidates:
+            calls.append(arguments)
+            return await candidates(*arguments)
+
+        monkeypatch.setattr(scout._store, "candidates", counted)
+        assert len(await scout.search_tools("pay the bill")) > 0
+    assert len(calls) == asked

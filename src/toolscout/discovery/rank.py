@@ -17,6 +17,8 @@ from toolscout.models import Candidates, Facets, Intent, Query, Ranked, Ranking
 BY_TEXT = ("keyword", "fuzzy")
 """The rankers that read every visible tool's text; the others score candidates."""
 
+_WIDE = 100
+
 
 def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
     """Rank by vectors and words."""
@@ -27,7 +29,7 @@ def rank_candidates(query: Query, intents: Sequence[Intent], candidates: Candida
     if all(item.trusted for item in candidates.facets):
         ranking = _rank_hybrid(query, intents, candidates)
     else:
-        ranking = _among_strangers(replace(query, limit=len(candidates.facets)), intents, candidates)
+        ranking = _among_strangers(query, intents, candidates)
     return replace(ranking, best=[_tagged(query, item) for item in ranking.best[: query.limit]])
 
 
@@ -41,9 +43,10 @@ def _rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates
 
 def _among_strangers(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
     """Rank all, and trusted tools by themselves as well; once anything fits, the floor alone decides what is listed."""
-    everything = _rank_hybrid(query, intents, candidates)
+    wide = replace(query, limit=max(_WIDE, 2 * query.limit))
+    everything = _rank_hybrid(wide, intents, candidates)
     least = FLOOR if query.threshold is None and everything.best else query.threshold
-    trusted = _rank_hybrid(replace(query, threshold=least), intents, only_trusted(candidates))
+    trusted = _rank_hybrid(replace(wide, threshold=least), intents, only_trusted(candidates))
     return spread(query, trusted, everything)
 
 

@@ -65,7 +65,7 @@ def spread(query: Query, trusted: Ranking, everything: Ranking) -> Ranking:
     bound = _bound(query, hits)
     if bound:
         hits = _in_order(_shared(*_folded(hits, bound), bound))
-    return Ranking(best=hits[: query.limit], matched=len(hits))
+    return Ranking(best=hits[: query.limit], matched=max(len(hits), everything.matched))
 
 
 def _bound(query: Query, hits: Sequence[Ranked]) -> frozenset[str]:
