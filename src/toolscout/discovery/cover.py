@@ -37,17 +37,20 @@ def cover(ranking: Ranking, intents: Sequence[Intent], candidates: Candidates) -
     hits = list(ranking.best[:DEPTH])
     if not has_needs(intents) or len(hits) < 2:
         return ranking
-    need = _needs(hits, intents, candidates)
     worth = _worth(hits)
+    waiting: dict[int, list[int]] = {}
+    for place, need in enumerate(_needs(hits, intents, candidates)):
+        waiting.setdefault(need, []).append(place)
+    for places in waiting.values():
+        places.sort(key=lambda place: (-worth[place], place))
+    served = dict.fromkeys(waiting, 0)
     order: list[int] = []
-    left = list(range(len(hits)))
-    while left:
-        place = max(left, key=lambda place: (worth[place], -place))
-        left.remove(place)
-        order.append(place)
-        for other in left:
-            if need[other] == need[place]:
-                worth[other] -= REPEATED
+    while len(order) < len(hits):
+        left = [need for need, places in waiting.items() if served[need] < len(places)]
+        heads = {need: waiting[need][served[need]] for need in left}
+        best = max(left, key=lambda need: (worth[heads[need]] - REPEATED * served[need], -heads[need]))
+        served[best] += 1
+        order.append(heads[best])
     moved = [_at(hits[place], hits[now].score, now != place) for now, place in enumerate(order)]
     return replace(ranking, best=[*moved, *ranking.best[DEPTH:]])
 

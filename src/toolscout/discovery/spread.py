@@ -34,7 +34,7 @@ ALIKE = 0.7
 FITS = 0.002
 """When even the best trusted tool scores less, none fits, and none keeps a stranger from the first places."""
 
-_COMPARED = 30
+_COMPARED = 16
 _READ = 2_000
 _COMMON = 3
 _JUST_BELOW = 0.999
@@ -93,18 +93,19 @@ def _folded(hits: Sequence[Ranked], bound: frozenset[str]) -> tuple[list[Ranked]
     """Part the distinct hits from the copies; an original that is trusted takes the best place of its copies."""
     strangers = [place for place, item in enumerate(hits) if item.facets.server in bound][:_COMPARED]
     vouched = [place for place, item in enumerate(hits) if item.facets.server not in bound][:_COMPARED]
+    said = {place: (hits[place].facets.server, _said(hits[place].facets)) for place in (*vouched, *strangers)}
     taken: dict[int, int] = {}
     copies: dict[int, Ranked] = {}
     for place in strangers:
-        earlier = [other for other in strangers if other < place and other not in copies]
-        original = next((other for other in (*vouched, *earlier) if _alike(hits[place].facets, hits[other].facets)), -1)
+        earlier = (other for other in strangers if other < place and other not in copies)
+        original = next((other for other in (*vouched, *earlier) if _alike(*said[place], *said[other])), -1)
         if original >= 0:
-            taken[original] = min(place, taken.get(original, place))
+            taken[original] = min(place, taken.get(original, original))
             copies[place] = _moved(hits[place], f"says what {hits[original].facets.key} says")
     distinct = [place for place in range(len(hits)) if place not in copies]
-    distinct.sort(key=lambda place: min(place, taken.get(place, place)))
+    distinct.sort(key=lambda place: taken.get(place, place))
     lifted = [
-        replace(hits[place], score=max(hits[place].score, hits[taken.get(place, place)].score)) for place in distinct
+        replace(hits[place], score=hits[taken[place]].score) if place in taken else hits[place] for place in distinct
     ]
     return lifted, list(copies.values())
 
@@ -146,13 +147,12 @@ def _moved(item: Ranked, why: str) -> Ranked:
     return replace(item, parts=parts)
 
 
-def _alike(one: Facets, other: Facets) -> bool:
-    if one.server == other.server:
+def _alike(server: str, mine: frozenset[str], other: str, theirs: frozenset[str]) -> bool:
+    least, most = sorted((len(mine), len(theirs)))
+    if server == other or least < ALIKE * most:
         return False
-    mine, theirs = _said(one), _said(other)
-    if min(len(mine), len(theirs)) < ALIKE * max(len(mine), len(theirs)):
-        return False
-    return len(mine & theirs) >= ALIKE * len(mine | theirs)
+    common = len(mine & theirs)
+    return common >= ALIKE * (least + most - common)
 
 
 def _said(facets: Facets) -> frozenset[str]:
