@@ -6,12 +6,16 @@ import asyncio
 
 from benchmarks import trust, turns
 from benchmarks.gateway import echo
-from benchmarks.quality import sets
+from benchmarks.quality import __main__ as quality
+from benchmarks.quality import languages, needs, resistance
 from benchmarks.registry import attach
 from benchmarks.scale import __main__ as scale
 from benchmarks.speed import catalogue, growth
 
-asyncio.run(sets.measure())
+asyncio.run(quality.main([]))
+asyncio.run(resistance.main(list(resistance.SETS), resistance.QUERIES))
+asyncio.run(languages.main())
+asyncio.run(needs.main())
 catalogue.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())

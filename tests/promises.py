@@ -121,13 +121,11 @@ _CATALOGUE = _group(
         "rank:flood",
         "1 % hostile tools that flood the catalogue cost honest recall@5 under 5 points and hold at most 2 of 5 places "
         "in 99 % of queries.",
-        gap="comes with the spread stage, when there are servers that nobody vouches for",
     ),
     Promise(
         "rank:stuffing",
         "1 % hostile tools stuffed with words cost honest recall@5 under 5 points and hold at most 2 of 5 places in "
         "99 % of queries.",
-        gap="comes with the spread stage, when there are servers that nobody vouches for",
     ),
 )
 

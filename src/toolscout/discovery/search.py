@@ -11,13 +11,15 @@ from toolscout.discovery.answer import answer_query
 from toolscout.discovery.check import check_query
 from toolscout.discovery.correct import correct_terms, misspelt
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
+from toolscout.discovery.spread import crowded
 from toolscout.discovery.understand import understand, with_vectors
 from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
-from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranking
+from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranking, Scope
 from toolscout.ports import Embedder, Store
 from toolscout.settings import Settings
 
 _WIDE = 1_000
+_CROWD = 10
 _BY_VECTOR = ("semantic", "boosted")
 
 
@@ -71,7 +73,17 @@ class Search:
         if query.ranker == "hybrid" and (wrong := misspelt(intents, found)):
             intents = correct_terms(intents, wrong, await self.store.vocabulary(caller))
             found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
+        if query.ranker == "hybrid" and crowded(found) and await self._trusts(caller):
+            found = await self.store.candidates(caller, query.filter, intents, _CROWD * limit, model_id)
         return rank_candidates(query, intents, found), query
+
+    async def _trusts(self, caller: Caller) -> bool:
+        """Tell whether the caller sees a server that is trusted: where there is none, nobody is crowded out."""
+        seen = (await self.store.overview(caller)).servers
+        for scope in {Scope(tenant=caller.tenant), caller.scope}:
+            if any(server.trusted and server.key in seen for server in await self.store.servers(scope)):
+                return True
+        return False
 
     async def _with_vectors(
         self, queries: Sequence[Query], understood: Sequence[tuple[Intent, ...]], overview: Overview

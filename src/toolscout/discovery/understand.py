@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolscout.discovery.clauses import split_clauses
+from toolscout.discovery.foreign import to_english
 from toolscout.models import Intent, Query
 from toolscout.words import query_terms
 
@@ -15,12 +16,19 @@ if TYPE_CHECKING:
 
 
 def understand(query: Query) -> tuple[Intent, ...]:
-    """Return the whole request first, then one intent for each clause; the documented rankers know only the whole."""
-    whole = Intent(text=query.text, terms=tuple(query_terms(query.text)))
+    """Return the whole request first, then one intent for each clause; the documented rankers know only the whole.
+
+    A request in another language is read as English; as it was written, it is an intent beside that.
+    """
     if query.ranker != "hybrid":
-        return (whole,)
-    clauses = split_clauses(query.text)
-    return (whole, *(Intent(text=clause, terms=tuple(query_terms(clause))) for clause in clauses))
+        return (_intent(query.text),)
+    if english := to_english(query.text):
+        return (_intent(english), _intent(english), _intent(query.text))
+    return (_intent(query.text), *map(_intent, split_clauses(query.text)))
+
+
+def _intent(text: str) -> Intent:
+    return Intent(text=text, terms=tuple(query_terms(text)))
 
 
 def with_vectors(intents: Sequence[Intent], vectors: Mapping[str, FloatArray]) -> tuple[Intent, ...]:

@@ -1,0 +1,63 @@
+"""What answers requests: our rankers, plain baselines, peers; all asked in the same way."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality import peers, plain
+from toolscout import Scout, __version__
+from toolscout.cli.metrics import Labelled, Outcome
+
+OURS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
+THEIRS = (*plain.PLAIN, *peers.PEERS)
+BUILD = Path("build/bench")
+
+
+class Missing(Exception):  # noqa: N818 - it is an outcome, not an error: the report names it
+    """A ranker that could not be asked, and why."""
+
+
+async def ask(
+    ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str
+) -> tuple[list[Outcome], str]:
+    """Answer every request with default settings, the threshold aside; return what was found and the version."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    if ranker in OURS:
+        return await _ask_us(ranker, tools, queries, store), f"toolscout {__version__}"
+    requests = [item.query for item in queries]
+    try:
+        part = plain if ranker in plain.PLAIN else peers
+        found = await asyncio.to_thread(part.answers, ranker, tools, requests)
+    except (peers.PeerMissingError, FileNotFoundError) as error:
+        raise Missing(str(error)) from error
+    lines = zip(queries, found["found"], found["took_ms"], strict=True)
+    return [Outcome(labelled=item, found=tuple(ids), took_ms=ms) for item, ids, ms in lines], found["version"]
+
+
+async def embed_once(pool: list[dict[str, Any]], stores: Sequence[str]) -> None:
+    """Embed the distractors once and give their vectors to every store that is not there yet."""
+    base = BUILD / "catalogue.db"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    async with Scout.open(store=f"sqlite:///{base}") as scout:
+        await scout.index_tools(pool)
+    for store in stores:
+        if not (own := BUILD / f"{store}.db").exists():
+            shutil.copy(base, own)
+
+
+async def _ask_us(ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str) -> list[Outcome]:
+    async with Scout.open(store=f"sqlite:///{BUILD / store}.db") as scout:
+        await scout.index_tools(tools)
+        await scout.warm()
+        outcomes = []
+        for item in queries:
+            started = time.perf_counter()
+            answer = await scout.search_tools(item.query, ranker=ranker, threshold=-1.0)
+            took_ms = (time.perf_counter() - started) * 1_000
+            outcomes.append(Outcome(labelled=item, found=tuple(m.tool.id for m in answer), took_ms=took_ms))
+        return outcomes
