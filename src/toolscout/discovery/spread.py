@@ -22,7 +22,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from toolscout.discovery.fuse import THRESHOLD
 from toolscout.models import Candidates, Facets, Query, Ranked, Ranking
 from toolscout.words import split_words
 
@@ -33,6 +32,8 @@ ALIKE = 0.7
 
 FITS = 0.002
 """When even the best trusted tool scores less, none fits, and none keeps a stranger from the first places."""
+ENOUGH = 0.035
+"""What a tool must score to keep a stranger from a place where none of the trusted ones fits."""
 
 _COMPARED = 16
 _READ = 2_000
@@ -116,7 +117,7 @@ def _shared(distinct: Sequence[Ranked], copies: Sequence[Ranked], bound: frozens
     held: Counter[str] = Counter()
     first: set[int] = set()
     trusted = max((item.score for item in distinct if item.facets.trusted), default=0.0)
-    for most, least in ((MOST, 0.0 if trusted >= FITS else THRESHOLD), (PLACES, THRESHOLD)):
+    for most, least in ((MOST, 0.0 if trusted >= FITS else ENOUGH), (PLACES, ENOUGH)):
         for place, item in enumerate(distinct):
             server, free = item.facets.server, len(first) < PLACES and place not in first
             may = not stranger[place] or (held.total() < most and held[server] < MOST)
