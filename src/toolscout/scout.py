@@ -101,15 +101,12 @@ class Scout:
         those that the config names.
         """
         settings = settings or Settings.from_env()
-        if store is None and tools is not None and not settings.store:
-            store = "memory:"
-        if store is not None:
-            settings = replace(settings, store=store)
+        unnamed = "memory:" if tools is not None and not settings.store else settings.store
+        settings = replace(settings, store=unnamed if store is None else store)
         rules = Rules(read_policy(settings.policy) if settings.policy else None)
         embedder = embedder or open_embedder(settings)
         scout = cls(store=open_store(settings, rules), embedder=embedder, settings=settings, rules=rules)
-        scout._tools = tools
-        scout._core = _each(core)
+        scout._tools, scout._core = tools, _each(core)
         if config is not None:
             scout._config = config if isinstance(config, Config) else read_config(config)
         return scout
@@ -390,8 +387,8 @@ class Scout:
         )
 
     async def _slug(self, scope: Scope, server: str) -> str:
-        known = {item.title: item.key for item in await self._store.servers(scope)}
-        return server if server in known.values() else known.get(server, server)
+        known = [(item.key, item.title) for item in await self._store.servers(scope)]
+        return next((key for key, title in known if server in (key, title)), server)
 
     def _as(self, caller: Caller | None, user_id: str | None) -> Caller:
         return (caller or self.caller) if user_id is None else replace(caller or self.caller, user=user_id)

@@ -106,7 +106,8 @@ def documented_events():
 
 def test_every_logged_event_is_documented_with_every_field():
     assert "tools.selected" in emitted()
-    assert documented_events() == emitted()
+    assert documented_events() == {event: fields for event, fields in emitted().items() if event != "audit"}
+    assert "event `audit`" in (DOCS / "audit.md").read_text("utf-8")  # its fields have a test of their own
 
 
 def settings_docstrings():
