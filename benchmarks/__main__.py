@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from benchmarks import trust, turns
-from benchmarks.gateway import echo
+from benchmarks.gateway import auth, echo
 from benchmarks.quality import __main__ as quality
 from benchmarks.quality import languages, needs, resistance
 from benchmarks.registry import attach
@@ -19,6 +19,7 @@ asyncio.run(needs.main())
 catalogue.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
+asyncio.run(auth.measure())
 asyncio.run(attach.measure())
 asyncio.run(turns.measure())
 trust.main()
