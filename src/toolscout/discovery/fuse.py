@@ -48,6 +48,8 @@ EXACT_NAME = 2.0
 _FULL_COVER = 0.5
 _LEAST_COSINE = 0.1
 _NEXT = 5
+_UNRELATED = 0.15
+"""The cosine of a tool that has nothing to do with a request: what a small catalogue lacks counts as that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +148,11 @@ def _action(wanted: Bits, actions: Bits) -> Floats:
 def _lead(cosine: Floats) -> float:
     """Return how far the best cosine is ahead of the next five: where many are as near, each is less likely right."""
     count = cosine.shape[1]
-    if count < 2:
-        return 0.0
     keep = min(_NEXT + 1, count)
     first = np.partition(cosine, count - keep, axis=1)[:, count - keep :]
     best = first.max(axis=1)
-    return float(np.mean(best - (first.sum(axis=1) - best) / (keep - 1)))
+    absent = (_NEXT + 1 - keep) * np.minimum(_UNRELATED, best)
+    return float(np.mean(best - (first.sum(axis=1) - best + absent) / _NEXT))
 
 
 def _nothing() -> Fused:
