@@ -49,9 +49,7 @@ async def fetch_servers(
     return prepared, collisions
 
 
-async def _pin(
-    store: Store, scope: Scope, part: Prepared, pins: Mapping[str, Pin], *, gone: AbstractSet[str]
-) -> None:
+async def _pin(store: Store, scope: Scope, part: Prepared, pins: Mapping[str, Pin], *, gone: AbstractSet[str]) -> None:
     """Keep new pins; where a definition is offered in place of a pinned one, or goes, keep that one to be shown."""
     known = {pin.key: pin for pin in part.pins}
     unkept = {key for key in part.offered | gone if key in pins and pins[key].before is None}
