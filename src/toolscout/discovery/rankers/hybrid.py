@@ -14,8 +14,8 @@ from toolscout.discovery.rankers.plain import folded, spaced
 from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked, Ranking
 from toolscout.words import actions, wanted_action
 
-FLOOR = 0.0001
-"""Where something fits, what is below this is left out: it costs no right hit, and nobody wants to read it."""
+FLOOR = 0.0005
+"""Where something fits, what is below this is left out: it costs hardly a right hit, and nobody wants to read it."""
 
 _LONGEST_NAME = 8
 
