@@ -17,8 +17,8 @@ from toolscout.storage.postgres.view import Narrowed, State
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
-BUDGET = 4_000
-"""How many rows the arm of words reads at most: the rarest words first, common ones where they weigh most."""
+_BUDGETS, _SHARE = (2_000, 4_000), 50
+"""How many rows the arm of words reads: the rarest words first, common ones where they weigh most; more of more."""
 
 _WIDTH, _WIDEST = 100, 1_000
 _MARGIN = 100
@@ -94,7 +94,7 @@ async def best_by_words(
     query = _word_query(tenant, intent.terms, counts, narrowed)
     if not query:
         return []
-    found = await every(db, _WORDS, {**narrowed.values, "query": query, "budget": max(BUDGET, limit)})
+    found = await every(db, _WORDS, {**narrowed.values, "query": query, "budget": max(_budget(narrowed), limit)})
     blobs = [row[1] for row in found]
     packed = np.frombuffer(b"".join(blobs), dtype=PACKED)
     rows = np.repeat(np.arange(len(blobs), dtype=np.int32), [len(blob) // PACKED.itemsize for blob in blobs])
@@ -115,10 +115,11 @@ def _word_query(tenant: str, terms: Sequence[str], counts: Mapping[str, int], na
     present = sorted((term for term in terms if counts.get(plain[term], 0) > 0), key=lambda term: counts[plain[term]])
     if not present:
         return ""
-    if narrowed.most <= BUDGET and (narrowed.labels or narrowed.part.total <= BUDGET):
+    left = _budget(narrowed)
+    if narrowed.most <= left and (narrowed.labels or narrowed.part.total <= left):
         chosen = [plain[term] for term in present]
     else:
-        chosen, left = [], BUDGET
+        chosen = []
         for term in present:
             for tier in range(len(TIERS) + 1):
                 lexeme = term_lexeme(tenant, term, tier)
@@ -130,6 +131,11 @@ def _word_query(tenant: str, terms: Sequence[str], counts: Mapping[str, int], na
             tiers = [term_lexeme(tenant, present[0], tier) for tier in range(len(TIERS) + 1)]
             chosen = [[lexeme for lexeme in tiers if counts.get(lexeme, 0) > 0][-1]]
     return any_of(chosen) + (f" & {narrowed.labels}" if narrowed.labels else "")
+
+
+def _budget(narrowed: Narrowed) -> int:
+    least, most = _BUDGETS
+    return max(least, min(most, narrowed.part.total // _SHARE))
 
 
 async def _rows(db: AsyncConnection, query: str, narrowed: Narrowed, values: dict[str, Any]) -> list[Any]:

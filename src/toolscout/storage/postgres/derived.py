@@ -24,27 +24,42 @@ _OUT = 0.8
 """A tenant goes back to memory when its largest scope is under this share of the limit."""
 
 _READ = """
-    SELECT t.key, t.server, t.terms, t.facets, w.enabled FROM tools t LEFT JOIN switches w USING (tenant, owner, key)
+    SELECT t.key, t.server, t.text_hash, t.terms, t.facets, w.enabled
+    FROM tools t LEFT JOIN switches w USING (tenant, owner, key)
     WHERE t.tenant = %s AND t.owner = %s AND t.key = ANY (%s)
 """
 _KEYS = "SELECT key FROM tools WHERE tenant = %s AND owner = %s ORDER BY key"
+_MODEL = "SELECT coalesce(m.model, 0) FROM catalogue c LEFT JOIN models m USING (model_id)"
 _PUT = """
     INSERT INTO search_rows AS r
-        (tenant, owner, key, server, enabled, model, tokens, category, category_id,
-         tags, names, terms, words, embedding)
-    SELECT t.tenant, t.owner, t.key, t.server, n.enabled, coalesce(m.model, 0), n.tokens, n.category, n.category_id,
-        string_to_array(n.tags, ' ')::bigint[], n.names, t.terms, array_to_tsvector(string_to_array(n.words, ' ')),
-        v.vector
-    FROM unnest(%b::text[], %b::boolean[], %b::integer[], %b::bytea[], %b::bigint[], %b::text[], %b::text[], %b::text[])
-        AS n (key, enabled, tokens, category, category_id, tags, names, words)
-    JOIN tools t ON t.tenant = %s AND t.owner = %s AND t.key = n.key
-    CROSS JOIN catalogue c LEFT JOIN models m USING (model_id)
-    LEFT JOIN vectors v ON v.model = m.model AND v.text_hash = t.text_hash
+        (tenant, owner, model, embedding,
+         key, server, enabled, tokens, category, category_id, tags, names, terms, words)
+    SELECT %(tenant)s, %(owner)s, %(model)s,
+        (SELECT v.vector FROM vectors v WHERE v.model = %(model)s AND v.text_hash = n.text_hash),
+        n.key, n.server, n.enabled, n.tokens, n.category, n.category_id, string_to_array(n.tags, ' ')::bigint[],
+        n.names, n.terms, array_to_tsvector(string_to_array(n.words, ' '))
+    FROM unnest(%(key)b::text[], %(server)b::text[], %(text_hash)b::bytea[], %(enabled)b::boolean[],
+            %(tokens)b::integer[], %(category)b::bytea[], %(category_id)b::bigint[], %(tags)b::text[],
+            %(names)b::text[], %(terms)b::bytea[], %(words)b::text[])
+        AS n (key, server, text_hash, enabled, tokens, category, category_id, tags, names, terms, words)
     ON CONFLICT (tenant, owner, key) DO UPDATE SET
-        (server, enabled, model, tokens, category, category_id, tags, names, terms, words, embedding) =
-        (excluded.server, excluded.enabled, excluded.model, excluded.tokens, excluded.category, excluded.category_id,
-         excluded.tags, excluded.names, excluded.terms, excluded.words, excluded.embedding)
+        (model, embedding, server, enabled, tokens, category, category_id, tags, names, terms, words) =
+        (excluded.model, excluded.embedding, excluded.server, excluded.enabled, excluded.tokens, excluded.category,
+         excluded.category_id, excluded.tags, excluded.names, excluded.terms, excluded.words)
 """
+_COLUMNS = (
+    "key",
+    "server",
+    "text_hash",
+    "enabled",
+    "tokens",
+    "category",
+    "category_id",
+    "tags",
+    "names",
+    "terms",
+    "words",
+)
 _LARGEST = "SELECT coalesce(max(tools), 0) FROM scopes WHERE tenant = %s"
 _HOME = "UPDATE tenants SET in_database = %s WHERE tenant = %s"
 
@@ -85,32 +100,39 @@ async def _unmake(db: AsyncConnection, tenant: str) -> None:
 
 
 async def _put(db: AsyncConnection, scope: Scope, keys: Sequence[str]) -> None:
+    """Write rows; all that they are made of is sent, as a join with rows just written would be planned blindly."""
+    (model,) = await one(db, _MODEL)
+    names = {"tenant": scope.tenant, "owner": scope.owner or "", "model": model}
     for start in range(0, len(keys), _CHUNK):
-        part = list(keys[start : start + _CHUNK])
-        found = await every(db, _READ, (*whose(scope), part))
+        found = await every(db, _READ, (*whose(scope), list(keys[start : start + _CHUNK])))
         if found:
-            columns = await asyncio.to_thread(_columns, scope.tenant, found)
-            await db.execute(_PUT, (*columns, *whose(scope)))
+            await db.execute(_PUT, {**names, **await asyncio.to_thread(_columns, scope.tenant, found)})
 
 
-def _columns(tenant: str, found: Sequence[Any]) -> list[list[Any]]:
-    return [list(column) for column in zip(*(_row(tenant, *row) for row in found), strict=True)]
+def _columns(tenant: str, found: Sequence[Any]) -> dict[str, list[Any]]:
+    columns = zip(*(_row(tenant, *row) for row in found), strict=True)
+    return {name: list(column) for name, column in zip(_COLUMNS, columns, strict=True)}
 
 
-def _row(tenant: str, key: str, server: str, terms: bytes, facets: bytes, switch: bool | None) -> tuple[Any, ...]:
-    """Write (key, enabled, tokens, category, its number, tags, words of the name, lexemes)."""
+def _row(
+    tenant: str, key: str, server: str, text_hash: bytes, terms: bytes, facets: bytes, switch: bool | None
+) -> tuple[Any, ...]:
+    """Write one row, in the order of the columns."""
     values = json.loads(facets.decode("utf-8", "surrogatepass"))
     name, category, tags, enabled, tokens = values[2], values[5], values[6], values[9], values[11]
     folded = {tag.casefold() for tag in tags}
     labels = [("@", server), ("=", category), *(("#", tag) for tag in sorted(folded))]
     return (
         key,
+        server,
+        text_hash,
         (enabled if switch is None else switch) and not held_in(facets),
         tokens,
         category.encode("utf-8", "surrogatepass"),
         name_id(category),
         " ".join(str(name_id(tag)) for tag in sorted(folded)),
         " ".join(sorted({f"~{word}" for word in split_words(name)})),
+        terms,
         lexemes(tenant, terms, labels),
     )
 
