@@ -1,9 +1,10 @@
-"""10,000 random policies, applied one after the other to one store: found = listed = opened = explained = called."""
+"""10,000 random policies on SQLite and on PostgreSQL: found = listed = opened = explained = called."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,9 +76,18 @@ def random_policy(dice: random.Random) -> Policy:
     )
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the address of an empty store of each engine."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'catalogue.db'}"
+    fresh: Callable[[], str] = request.getfixturevalue("database")
+    return fresh()
+
+
 @promise("access:one-predicate", "tenant:isolation")
-async def test_found_listed_opened_explained_and_called_agree_under_every_policy() -> None:
-    rules, settings, dice = Rules(), Settings(store="memory:"), random.Random(7)
+async def test_found_listed_opened_explained_and_called_agree_under_every_policy(url: str) -> None:
+    rules, settings, dice = Rules(), Settings(store=url), random.Random(7)
     async with Scout(
         store=open_store(settings, rules), embedder=HashEmbedder(), settings=settings, rules=rules
     ) as scout:
