@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -169,4 +171,5 @@ if __name__ == "__main__":
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--tenants", type=int, nargs="+", default=TENANTS)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is ended whoever ends this
     asyncio.run(main(list(given.sizes), list(given.tenants)))

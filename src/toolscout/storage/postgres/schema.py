@@ -21,6 +21,12 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"
 _EXTENSION = (
     "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'vector'"
 )
+_KNOWN = """
+    SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'toolscout' AND c.relname = 'schema_version'
+"""
+"""Asked of the tables themselves: `to_regclass` may still remember that there was none before the lock was waited for."""
+
 _ROLE = """
 DO $$ BEGIN
     IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'toolscout_app') THEN
@@ -85,8 +91,7 @@ async def _extension(db: AsyncConnection) -> str:
 
 
 async def _version(db: AsyncConnection) -> int:
-    known = await (await db.execute("SELECT to_regclass('toolscout.schema_version')")).fetchone()
-    if not known or known[0] is None:
+    if not await (await db.execute(_KNOWN)).fetchone():
         return 0
     found = await (await db.execute("SELECT max(version) FROM toolscout.schema_version")).fetchone()
     return int(found[0] or 0) if found else 0

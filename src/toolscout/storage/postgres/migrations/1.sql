@@ -81,7 +81,7 @@ CREATE TABLE search_rows (
     words tsvector NOT NULL,
     embedding halfvec,
     UNIQUE (tenant, owner, key),
-    FOREIGN KEY (tenant, owner, key) REFERENCES tools ON DELETE CASCADE
+    FOREIGN KEY (tenant, owner) REFERENCES scopes ON DELETE CASCADE
 ) WITH (fillfactor = 85);
 ALTER TABLE search_rows ALTER embedding SET STORAGE PLAIN, ALTER terms SET STORAGE MAIN, ALTER words SET STORAGE MAIN;
 CREATE INDEX search_rows_words ON search_rows USING gin (words) WITH (fastupdate = on, gin_pending_list_limit = 256);
@@ -156,6 +156,16 @@ CREATE FUNCTION forget_vectors(older_than interval) RETURNS bigint AS $$
         AND NOT EXISTS (SELECT 1 FROM tools t WHERE t.text_hash = v.text_hash) RETURNING 1)
     SELECT count(*) FROM gone
 $$ LANGUAGE sql SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
+
+-- A tool takes its search row along: all of a statement at once, where a foreign key would ask for every single row.
+CREATE FUNCTION forget_rows() RETURNS trigger AS $$
+BEGIN
+    DELETE FROM search_rows r USING gone g WHERE r.tenant = g.tenant AND r.owner = g.owner AND r.key = g.key;
+    RETURN NULL;
+END
+$$ LANGUAGE plpgsql SET search_path = toolscout, {vector}, pg_temp;
+CREATE TRIGGER forget_rows AFTER DELETE ON tools REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION forget_rows();
 
 CREATE FUNCTION settle() RETURNS void AS $$
 BEGIN
