@@ -12,7 +12,7 @@ from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
 from postgres_server import Databases
 from promises import promise
-from toolscout.models import Caller, Scope
+from toolscout.models import Caller, Record, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -21,7 +21,7 @@ from toolscout.storage.postgres.schema import ROLE
 
 pytestmark = promise("tenant:isolation")
 
-WALLED = ("tenants", "scopes", "servers", "tools", "switches", "search_rows", "term_counts", "summaries")
+WALLED = ("tenants", "scopes", "servers", "tools", "switches", "records", "search_rows", "term_counts", "summaries")
 SHARED = {"name": "paint", "server": "studio", "description": "Paint a wall"}
 
 
@@ -36,6 +36,7 @@ async def url(postgres: Databases) -> str:
         rows = [SHARED, only, *many(5, server=f"at-{tenant}")]
         await publish(store, rows, tenant=tenant, own={"ann": [SHARED, only]}, embedder=HashEmbedder())
         await store.set_enabled(Scope(tenant=tenant), "studio__paint", tenant == "red")
+        await store.put_records([Record(kind="pin", scope=Scope(tenant=tenant), name="studio__paint")])
     await store.lease("index:red:studio", "one", 60)
     await store.close()
     return made

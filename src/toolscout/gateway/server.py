@@ -161,6 +161,7 @@ class Gateway:
         changes = self._changes()
         while True:
             await asyncio.sleep(max(self._settings.reindex_interval_s, _LEAST_INTERVAL_S))
+            await self._look_at_store()
             await self.announcer.look()
             if changes != (changes := self._changes()):
                 self._resources.forget()
@@ -171,13 +172,16 @@ class Gateway:
 
     async def _digest(self, caller: Caller) -> str | None:
         try:
+            return (await self.listings.of(self._identity.reaching(caller))).digest
+        except ToolscoutError:
+            return None  # the watch tells
+
+    async def _look_at_store(self) -> None:
+        try:
             stale = (await self.scout.overview()).stale
-            digest = (await self.listings.of(self._identity.reaching(caller))).digest
+            self._tell("the store cannot be reached; answers are from what was loaded last" if stale else "")
         except ToolscoutError as error:
             self._tell(f"the catalogue cannot be read: {error.message}")
-            return None
-        self._tell("the store cannot be reached; answers are from what was loaded last" if stale else "")
-        return digest
 
     def _tell(self, trouble: str) -> None:
         """Log when the store goes and when it is back, not as often as it is looked at."""
