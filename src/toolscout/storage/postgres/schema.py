@@ -25,7 +25,7 @@ _KNOWN = """
     SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'toolscout' AND c.relname = 'schema_version'
 """
-"""Asked of the tables themselves: `to_regclass` may still remember that there was none before the lock was waited for."""
+"""Asked of the tables themselves: `to_regclass` may still remember how it was before the lock was waited for."""
 
 _ROLE = """
 DO $$ BEGIN
