@@ -127,7 +127,7 @@ async def guarded(
     **settings: Any,
 ) -> AsyncIterator[Guarded]:
     """Serve these servers, by tenant, to whoever has a key of the store or a token of the issuer."""
-    chosen = Settings(store="memory:", reindex_interval_s=0.05, **settings)
+    chosen = Settings(**{"store": "memory:", "reindex_interval_s": 0.05, **settings})
     if issuer is not None:
         chosen = replace(chosen, auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
     rules, clock = Rules(policy), Clock()

@@ -94,7 +94,7 @@ BAD = {
 
 @promise("auth:token")
 async def test_a_token_with_anything_wrong_is_refused_and_the_store_is_not_asked(issuer, tools):
-    async with guarded({"acme": [tools]}, issuer=issuer) as served:
+    async with guarded({"acme": [tools]}, issuer=issuer, reindex_interval_s=60) as served:
         assert (await served.ask(issuer.token(), "tools/list")).status_code == 200
         served.store.used.clear()
         for wrong, make in BAD.items():
@@ -112,7 +112,7 @@ async def test_a_token_with_anything_wrong_is_refused_and_the_store_is_not_asked
 
 @promise("auth:token")
 async def test_no_header_another_scheme_or_a_token_in_the_query_is_refused(issuer, tools):
-    async with guarded({"acme": [tools]}, issuer=issuer) as served:
+    async with guarded({"acme": [tools]}, issuer=issuer, reindex_interval_s=60) as served:
         served.store.used.clear()
         good = issuer.token()
         for path, headers in [

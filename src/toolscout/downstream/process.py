@@ -73,11 +73,13 @@ async def open_process(
         yield ReadEnd(child), WriteEnd(child)
     finally:
         with anyio.CancelScope(shield=True):
-            child.end()
-            child.stdin.close()
-            await _end_group(group, mark, child)
-            reaper.remove(group)
-            transport.close()
+            try:
+                child.end()
+                child.stdin.close()
+                await _end_group(group, mark, child)
+                reaper.remove(group)
+            finally:
+                transport.close()
 
 
 async def _end_group(group: int, mark: str, child: Child) -> None:
