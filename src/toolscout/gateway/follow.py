@@ -16,8 +16,10 @@ _log = logging.getLogger("toolscout")
 
 _LEAST_INTERVAL_S = 0.01
 _SETTLED_S = 0.05
+_EMPTIED_S = 1.0
 
 Files = Callable[[], Sequence[Path]]
+_State = tuple[tuple[str, int, int, int], ...]
 
 
 async def follow_config(files: Files, apply: Callable[[Config], Awaitable[None]], interval_s: float) -> None:
@@ -60,14 +62,20 @@ async def _follow(files: Files, changed: Callable[[], Awaitable[None]], interval
         now = await asyncio.to_thread(_state, files)
         if now == seen:
             continue
-        while now != seen:  # an editor may still be writing: half a file may read as a whole one that says less
-            seen = now
+        filled_by = asyncio.get_running_loop().time() + _EMPTIED_S
+        while now != seen or (_emptied(now) and asyncio.get_running_loop().time() < filled_by):
+            seen = now  # an editor may still be writing: half a file may read as a whole one that says less
             await asyncio.sleep(_SETTLED_S)
             now = await asyncio.to_thread(_state, files)
         await changed()
 
 
-def _state(files: Files) -> tuple[tuple[str, int, int, int], ...]:
+def _emptied(state: _State) -> bool:
+    """Tell whether a file has nothing in it: most likely it is about to be written."""
+    return any(size == 0 for *_, size in state)
+
+
+def _state(files: Files) -> _State:
     found = []
     for path in files():
         try:
