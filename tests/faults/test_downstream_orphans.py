@@ -12,7 +12,11 @@ import pytest
 
 from downstreams import Opened, alive, fake, gone, opened
 from promises import promise
+from toolscout.config import ServerConfig
+from toolscout.downstream.pipes import Ring
+from toolscout.downstream.process import open_process
 from toolscout.downstream.reaper import Reaper
+from toolscout.settings import Settings
 
 GATEWAY = textwrap.dedent(
     """
@@ -124,3 +128,30 @@ def test_a_reaper_that_was_killed_is_started_again():
         assert reaper._process is not first
         reaper.close()
         assert child.wait(timeout=20) == -signal.SIGTERM
+
+
+@promise("fault:orphans")
+async def test_an_end_that_is_cut_short_still_closes_the_pipes_and_leaves_the_group_to_the_reaper():
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{}', flush=True); time.sleep(60)"
+    )
+    config = ServerConfig(title="fake", transport="stdio", command=sys.executable, args=("-c", stubborn))
+    reaper, inside = Reaper(), asyncio.get_running_loop().create_future()
+
+    async def hold():
+        async with open_process(config, Settings(), reaper=reaper, errors=Ring(100)) as (read, _):
+            inside.set_result(read._child)
+            await asyncio.Event().wait()
+
+    holding = asyncio.create_task(hold())
+    child = await asyncio.wait_for(inside, 10)
+    process = child._transport.get_pid()
+    holding.cancel()
+    while not child.ended:  # noqa: ASYNC110 - the end has begun
+        await asyncio.sleep(0)
+    holding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await holding
+    assert child._transport.is_closing()
+    await asyncio.to_thread(reaper.close)
+    assert await asyncio.to_thread(gone, process)

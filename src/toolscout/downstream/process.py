@@ -68,8 +68,8 @@ async def open_process(
             hint="check the command and the folder in its config; PATH is the gateway's own",
         ) from error
     group = transport.get_pid()
-    reaper.add(group)
     try:
+        reaper.add(group)
         yield ReadEnd(child), WriteEnd(child)
     finally:
         with anyio.CancelScope(shield=True):
@@ -78,7 +78,7 @@ async def open_process(
                 child.stdin.close()
                 await _end_group(group, mark, child)
                 reaper.remove(group)
-            finally:
+            finally:  # the scope does not shield from a task that is cancelled by asyncio itself
                 transport.close()
 
 
