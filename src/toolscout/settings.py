@@ -24,14 +24,6 @@ def data_folder() -> Path:
     return Path(root) / "toolscout"
 
 
-def shown_address(url: str) -> str:
-    """Write the address of a store for a person to read: without user, password and options."""
-    scheme, apart, rest = url.partition("://")
-    if not apart or scheme == "sqlite":
-        return url
-    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of one Scout; `Settings.from_env()` reads them from the environment."""

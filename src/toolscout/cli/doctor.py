@@ -12,7 +12,8 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
-from toolscout.settings import Settings, data_folder, shown_address
+from toolscout.settings import Settings, data_folder
+from toolscout.telemetry import without_password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ async def _catalogue(settings: Settings) -> list[Finding]:
     from toolscout.policy.rules import may_see
     from toolscout.storage import open_store
 
-    where = shown_address(settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}")
+    where = without_password(settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}")
     try:
         store = open_store(settings, may_see)
         await store.open()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from toolscout.errors import SettingError
 from toolscout.ports import Predicate, Store
-from toolscout.settings import Settings, data_folder, shown_address
+from toolscout.settings import Settings, data_folder
+from toolscout.telemetry import without_password
 
 
 def open_store(settings: Settings, predicate: Predicate) -> Store:
@@ -21,7 +22,9 @@ def open_store(settings: Settings, predicate: Predicate) -> Store:
         return SqliteStore(None, predicate, settings)
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return SqliteStore(Path(url.removeprefix("sqlite:///")).expanduser(), predicate, settings)
-    raise SettingError(f"{shown_address(url)!r} names no store", hint="use memory:, sqlite:///PATH or postgresql://...")
+    raise SettingError(
+        f"{without_password(url)!r} names no store", hint="use memory:, sqlite:///PATH or postgresql://..."
+    )
 
 
 def _postgres(url: str, predicate: Predicate, settings: Settings) -> Store:
