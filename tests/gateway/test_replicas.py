@@ -63,6 +63,18 @@ async def test_what_one_process_publishes_is_seen_on_every_replica_within_1_s(fl
         assert max([await task for task in waiting]) - published < 1.0
 
 
+@promise("replica:serving")
+async def test_a_tool_that_one_process_lists_is_found_on_every_replica_within_1_s(fleet: Fleet) -> None:
+    listed = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "change", "newcomer")]
+    async with Scout.open(store=fleet.replicas[0].store, settings=Settings(embedder="none")) as scout:
+        waiting = [asyncio.create_task(_found(item.url, "newcomer")) for item in fleet.replicas]
+        await scout.index_server_tools("fake", listed)
+        published = time.monotonic()
+        assert max([await task for task in waiting]) - published < 1.0
+    for replica in fleet.replicas:
+        assert "cannot be reached" not in replica.log(), "an empty database that three migrate at once is no failure"
+
+
 @promise("store:down", "replica:serving")
 async def test_while_the_database_is_down_answers_are_stale_and_replicas_live_but_unready(
     fleet: Fleet, server: PostgresServer

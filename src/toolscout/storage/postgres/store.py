@@ -319,7 +319,7 @@ class PostgresStore:
             self._shelf.drop(scope)
 
     def _lost(self) -> None:
-        self._stale = True
+        self._stale = self._open  # before that, the schema may just not be there yet
 
     async def _migrated(self, db: AsyncConnection) -> str:
         try:
