@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -120,6 +121,22 @@ async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]
         ("tool", "many__create_invoice_00000"),
         ("row", "many__create_invoice_00000"),
     }
+    await store.close()
+
+
+@promise("store:contract")
+async def test_a_model_has_one_number_however_often_and_at_once_its_vectors_come(database: Callable[[], str]) -> None:
+    url = database()
+    store = open_store(Settings(store=url), may_see)
+    await store.open()
+    vector = np.ones((1, 4), dtype=np.float32)
+    await asyncio.gather(*(store.add_vectors("same", [f"{number:064x}"], vector) for number in range(5)))
+    with psycopg.connect(url, autocommit=True) as db:
+        assert db.execute("SELECT count(*) FROM toolscout.vectors").fetchone() == (5,)
+        last = "SELECT last_value FROM toolscout.models_model_seq"
+        before = db.execute(last).fetchone()
+        await store.add_vectors("same", ["f" * 64], vector)
+        assert db.execute(last).fetchone() == before
     await store.close()
 
 

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 CHANNEL = "toolscout"
 _CHUNK = 1_000
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:everywhere', 0))"
+_NEW_MODEL = """
+    INSERT INTO models (model_id, dimension)
+    SELECT %s, %s WHERE NOT EXISTS (SELECT 1 FROM models WHERE model_id = %s) ON CONFLICT DO NOTHING
+"""
+"""A conflict alone would use up a number at every call, of which there are 32,767."""
+
 _PUT_SERVERS = """
     INSERT INTO servers SELECT %s, %s, * FROM unnest(%s::text[], %s::bytea[], %s::boolean[])
     ON CONFLICT (tenant, owner, key) DO UPDATE SET title = excluded.title, trusted = excluded.trusted
@@ -54,9 +60,7 @@ async def add_vectors(
 ) -> None:
     """Keep vectors, as half-precision numbers; those of another length than the model's are refused."""
     dimension = vectors.shape[1]
-    await db.execute(
-        "INSERT INTO models (model_id, dimension) VALUES (%s, %s) ON CONFLICT DO NOTHING", (model_id, dimension)
-    )
+    await db.execute(_NEW_MODEL, (model_id, dimension, model_id))
     known = await one(db, "SELECT model, dimension FROM models WHERE model_id = %s", (model_id,))
     if known[1] != dimension:
         raise DimensionError(
