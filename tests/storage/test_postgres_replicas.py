@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -154,6 +155,51 @@ async def test_the_model_of_one_replica_is_the_model_of_all(pair: Callable[..., 
             assert answer.metadata.degraded is None
             assert answer[0].score is not None
             assert answer[0].score > 0.3
+
+
+async def test_a_look_that_finds_no_change_asks_each_scope_in_memory_at_most_once(
+    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted in steps over all that is loaded, which every user who was ever answered may be part of."""
+    store = await pair()
+    for number in range(20):
+        await keys(store, Caller(tenant=f"tenant-{number}"))
+    steps = 0
+
+    class Counted(OrderedDict[Scope, Any]):
+        def items(self) -> Any:
+            nonlocal steps
+            steps += len(self)
+            return super().items()
+
+    monkeypatch.setattr(store._shelf, "_segments", Counted(store._shelf._segments))
+    await store._apply({Scope(tenant="tenant-1"): (0, "", False)})
+    assert steps <= 21
+
+
+async def test_news_that_the_database_has_moved_on_from_are_applied_in_finite_time(
+    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two looks are put together, the older with another model, or with a scope that is gone by now."""
+    store = await pair()
+    generation = await publish(store, many(5), embedder=HashEmbedder())
+    loads = 0
+    reading = store._reading
+
+    async def counted(scope: Scope) -> None:
+        nonlocal loads
+        loads += 1
+        await reading(scope)
+
+    monkeypatch.setattr(store, "_reading", counted)
+    async with asyncio.timeout(FRESH_S):
+        await store._apply({Scope(): (generation, "older-model", False)})
+        await store._apply({Scope(): (generation + 1, "hash-1", False)})
+        assert 1 <= loads <= 4
+        older = {Scope(owner="gone"): (generation - 1, "older-model", False)}
+        await store._apply({**older, Scope(): (generation, "hash-1", False)})
+    assert loads <= 4
+    assert (await store.overview(Caller())).model_id == "hash-1"
 
 
 @promise("replica:turns")

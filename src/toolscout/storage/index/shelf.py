@@ -29,6 +29,15 @@ class Shelf:
         """Return the scopes in memory, each with its generation and its model."""
         return {scope: (item.generation, item.model_id) for scope, item in self._segments.items()}
 
+    def of_other_models(self, model_id: str) -> list[Scope]:
+        """Return the scopes in memory that have vectors of another model."""
+        return [scope for scope, item in self._segments.items() if item.model_id != model_id]
+
+    def behind(self, scope: Scope, generation: int, model_id: str) -> bool:
+        """Tell whether the scope is in memory, and as an older generation or with another model."""
+        held = self._segments.get(scope)
+        return held is not None and (held.generation < generation or held.model_id != model_id)
+
     def put(self, segment: Segment) -> None:
         """Show a segment instead of what the scope had, and forget the least used where there are too many."""
         self.drop(segment.scope)

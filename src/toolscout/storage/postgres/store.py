@@ -297,13 +297,13 @@ class PostgresStore:
                 self._in_database.discard(scope.tenant)
             elif scope.tenant not in self._in_database:
                 self._keep_in_database(scope.tenant)
-        model_id = next((item[1] for item in changes.values()), None)
-        for scope in self._shelf.loaded():
-            generation = changes.get(scope, (0, "", False))[0]
-            while (held := self._shelf.loaded().get(scope)) is not None:
-                if held[0] >= generation and held[1] == (held[1] if model_id is None else model_id):
-                    break
-                await self._load(scope)
+        if changes:
+            model_id = max(changes.values())[1]
+            for scope in {**changes, **dict.fromkeys(self._shelf.of_other_models(model_id))}:
+                generation = changes[scope][0] if scope in changes else 0
+                for _ in range(2):  # a reading that was under way may have begun before the change; a new one has not
+                    if self._shelf.behind(scope, generation, model_id):
+                        await self._load(scope)
         self._stale = False
 
     @property
