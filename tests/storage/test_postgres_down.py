@@ -116,6 +116,17 @@ async def test_what_is_loaded_is_served_stale_and_the_rest_fails_soon(
         assert len(await keys(store)) == 31
 
 
+async def test_a_user_without_tools_of_their_own_is_answered_also_when_first_seen_in_an_outage(
+    fragile: PostgresServer,
+) -> None:
+    async with opened(fragile, "first_seen") as store:
+        await publish(store, many(5), own={"ann": many(2, server="hers")}, embedder=HashEmbedder())
+        await asyncio.to_thread(stop, fragile)
+        assert len(await keys(store, Caller(user="zoe"))) == 5
+        await fails_soon(keys(store, Caller(user="ann")))
+        assert Scope(owner="zoe") not in store._shelf
+
+
 async def test_many_who_ask_a_frozen_database_all_get_their_error_in_time(fragile: PostgresServer) -> None:
     async with opened(fragile, "frozen", store_connections=2) as store:
         await store.ping()

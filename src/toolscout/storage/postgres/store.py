@@ -63,6 +63,7 @@ class PostgresStore:
         self._shelf = Shelf(predicate, most_rows=settings.loaded_tools)
         self._large = Large(self._link, predicate, settings)
         self._watch = Watch(self._link, self._apply, self._lost)
+        self._existing: set[Scope] = set()
         self._in_database: set[str] = set()
         self._graphs: set[str] = set()
         self._loading: dict[Scope, asyncio.Task[None]] = {}
@@ -78,6 +79,7 @@ class PostgresStore:
             await self._link.open(await self._migrated(db))
         finally:
             await db.close()
+        await self._apply(await self._link.run(reads.generations))
         self._open = True
         await self._load(Scope())
 
@@ -260,9 +262,10 @@ class PostgresStore:
         if not self._open:
             raise StoreError(f"{self._link.where} is not open", hint="use `async with Scout.open(...)`")
         while caller.tenant not in self._in_database or self._judging:
-            missing = self._shelf.missing(caller.scope)
+            scope = caller.scope if caller.scope in self._existing else Scope(tenant=caller.tenant)
+            missing = self._shelf.missing(scope)
             if not missing:
-                return self._shelf.snapshot(caller.scope)
+                return self._shelf.snapshot(scope)
             await self._load(missing[0])
         return None
 
@@ -292,6 +295,7 @@ class PostgresStore:
 
     async def _apply(self, changes: Changes) -> None:
         """Load again what has a newer generation in the database."""
+        self._existing |= changes.keys()
         for scope, (_, _, in_database) in changes.items():
             if not in_database:
                 self._in_database.discard(scope.tenant)
