@@ -207,7 +207,7 @@ async def test_a_lease_counts_its_holders_so_that_a_late_one_can_be_told(
     pair: Callable[..., Any],
 ) -> None:
     one, two = await pair(), await pair()
-    fence = "SELECT holder, fence FROM toolscout.leases"
+    fence = "SELECT holder, fence FROM toolscout.leases WHERE name = 'index:mail'"
     with psycopg.connect(one._link.conninfo, autocommit=True) as db:
         assert await one.lease("index:mail", "first", 0.01)
         await eventually(lambda: two.lease("index:mail", "second", 60), FRESH_S)

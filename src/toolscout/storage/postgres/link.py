@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -62,6 +61,15 @@ class Link:
         """Note that the database has just answered."""
         self._seen = asyncio.get_running_loop().time()
 
+    def lost(self) -> None:
+        """Note that there is no connection to the database any more."""
+        self._seen = 0.0
+
+    @property
+    def alive(self) -> bool:
+        """Whether the database has answered within the last second."""
+        return asyncio.get_running_loop().time() - self._seen < 1.0
+
     async def open(self, vector_schema: str) -> None:
         """Open the pool; pgvector's names are found in the schema that was given."""
         self.vector_schema = vector_schema
@@ -80,10 +88,8 @@ class Link:
 
     async def close(self) -> None:
         """Close every connection; what hangs is left behind."""
-        for task in self._abandoned:
-            task.cancel()
         if self._abandoned:
-            await asyncio.wait(self._abandoned, timeout=PATIENCE_S)
+            await asyncio.wait(self._abandoned, timeout=2 * PATIENCE_S)
         if self._pool:
             await self._pool.close(timeout=PATIENCE_S)
             self._pool = None
@@ -137,10 +143,16 @@ class Link:
     def failure(self, error: BaseException) -> StoreError:
         """Say what happened, in words for whoever runs the gateway."""
         text = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, PoolTimeout):
+            text = "no connection in time"
+            if self.alive:
+                return StoreError(
+                    f"{self.where} is busy: {text}",
+                    hint="try again; if it goes on, raise TOOLSCOUT_STORE_CONNECTIONS, or PostgreSQL's max_connections",
+                )
         if isinstance(error, UNREACHABLE):
-            said = "no connection in time" if isinstance(error, PoolTimeout) else text
             return StoreError(
-                f"{self.where} cannot be reached: {said}",
+                f"{self.where} cannot be reached: {text}",
                 hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",
             )
         return StoreError(f"{self.where}: {text}", hint="run `toolscout doctor`")
@@ -168,17 +180,21 @@ class Link:
                     if begun or attempt == self._connections or not db.closed:
                         raise
                     # The pool could not know that this connection has died; nothing was done on it.
+                finally:
+                    held.clear()
         raise TimeoutError
 
     def _abandon(self, task: asyncio.Task[Any], held: list[AsyncConnection] | None) -> None:
-        """Leave a task behind; its connection is cut, so that nobody waits for a server that does not answer."""
-        task.cancel()
-        for db in held or ():
-            db.pgconn.finish()
-        self._abandoned.add(task)
-        task.add_done_callback(self._left)
+        """Leave a task behind: the driver asks the server to end it, and is cut off when that does not answer."""
+        leaving = asyncio.create_task(_leave(task, held or []))
+        self._abandoned.add(leaving)
+        leaving.add_done_callback(self._abandoned.discard)
 
-    def _left(self, task: asyncio.Task[Any]) -> None:
-        self._abandoned.discard(task)
-        with suppress(asyncio.CancelledError):
-            task.exception()
+
+async def _leave(task: asyncio.Task[Any], held: list[AsyncConnection]) -> None:
+    task.cancel()
+    await asyncio.wait({task}, timeout=PATIENCE_S)
+    for db in held:
+        db.pgconn.finish()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
 
 import psycopg
 
@@ -51,6 +52,9 @@ _INLINE_ROWS = 20_000
 _MANY = 1_000
 """After a publication of so many tools the word index is put in order, and the planner told how large tables are."""
 
+_TIDY_S = 3_600.0
+_UNUSED = "7 days"
+
 
 class PostgresStore:
     """A Store in a PostgreSQL database with pgvector."""
@@ -67,6 +71,7 @@ class PostgresStore:
         self._in_database: set[str] = set()
         self._graphs: set[str] = set()
         self._loading: dict[Scope, asyncio.Task[None]] = {}
+        self._tidying: asyncio.Task[None] | None = None
         self._stale = False
         self._open = False
 
@@ -82,23 +87,22 @@ class PostgresStore:
         await self._apply(await self._link.run(reads.generations))
         self._open = True
         await self._load(Scope())
+        self._tidying = asyncio.create_task(self._tidy(), name="toolscout-tidy")
 
     async def close(self) -> None:
         """Close every connection."""
         self._open = False
         await self._watch.stop()
-        for task in self._loading.values():
+        tasks = [*self._loading.values(), *([self._tidying] if self._tidying else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._link.close()
 
     async def ping(self) -> None:
-        """Ask the database for a sign of life."""
-
-        async def ask(db: AsyncConnection) -> None:
-            await db.execute("SELECT 1")
-
-        await self._link.run(ask)
+        """Ask for a sign of life, unless there was one just now: a busy database has no connection free for that."""
+        if not (self._open and self._link.alive):
+            await self._link.run(lambda db: db.execute("SELECT 1"))
 
     async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
         """Take or renew a lease by the clock of the database, which all replicas share."""
@@ -324,6 +328,14 @@ class PostgresStore:
 
     def _lost(self) -> None:
         self._stale = self._open  # before that, the schema may just not be there yet
+
+    async def _tidy(self) -> None:
+        """Forget what has been of no use for long: once an hour, on whichever replica asks first."""
+        while True:
+            with suppress(StoreError):
+                if await self.lease("tidy", uuid4().hex, _TIDY_S):
+                    await self._link.run(lambda db: db.execute("SELECT forget_vectors(%s)", (_UNUSED,)))
+            await asyncio.sleep(_TIDY_S)
 
     async def _migrated(self, db: AsyncConnection) -> str:
         try:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, errors
 
 from toolscout.errors import ToolscoutError
 from toolscout.models import Scope
@@ -28,8 +28,7 @@ _OVERLAP = 1_000
 """Numbers are given a moment before they are committed: so many are read again, in case one came late."""
 
 _EVERYTHING_S = 60.0
-_TIDY_S = 3_600.0
-_UNUSED_VECTORS = "7 days"
+_LOCKED_MS = 500
 
 
 class Watch:
@@ -70,6 +69,7 @@ class Watch:
                 held.append(await self._link.connect())
                 await self._listen(held)
             except (ToolscoutError, psycopg.Error, OSError, TimeoutError):
+                self._link.lost()
                 self._lost()
             finally:
                 for db in held:
@@ -79,20 +79,23 @@ class Watch:
     async def _listen(self, held: list[AsyncConnection]) -> None:
         (db,) = held
         loop = asyncio.get_running_loop()
-        await self._link.bounded(_do(db, f"LISTEN {CHANNEL}"), held)
+        await self._link.bounded(_do(db, f"SET lock_timeout = '{_LOCKED_MS}'; LISTEN {CHANNEL}"), held)
         self._newest = 0
-        everything = tidy = loop.time()
+        everything = loop.time()
         while True:
             now = loop.time()
             if now >= everything:
                 self._newest, everything = 0, now + _EVERYTHING_S
-            changes = await self._link.bounded(generations(db, self.since), held)
+            try:
+                changes = await self._link.bounded(generations(db, self.since), held)
+            except (errors.InvalidSchemaName, errors.LockNotAvailable):  # someone migrates: it lives, but tells nothing
+                self._link.saw_life()
+                self._lost()
+                await asyncio.sleep(_AGAIN_S)
+                continue
             self._link.saw_life()
             self._newest = max((item[0] for item in changes.values()), default=self._newest)
             self._hand_over(changes)
-            if now >= tidy:
-                tidy = now + _TIDY_S
-                await self._link.bounded(_do(db, "SELECT toolscout.forget_vectors(%s)", (_UNUSED_VECTORS,)), held)
             async for _ in db.notifies(timeout=_ASK_S, stop_after=1):
                 pass
 
@@ -110,5 +113,5 @@ class Watch:
             self._lost()
 
 
-async def _do(db: AsyncConnection, query: str, values: tuple[str, ...] | None = None) -> None:
-    await db.execute(query, values)
+async def _do(db: AsyncConnection, query: str) -> None:
+    await db.execute(query)

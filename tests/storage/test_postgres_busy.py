@@ -1,0 +1,170 @@
+"""A database that is busy, locked or being put in order is not one that is down, and work that nobody wants ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from catalogues import keys, many, publish
+from postgres_server import Databases
+from promises import promise
+from toolscout import StoreError
+from toolscout.models import Caller
+from toolscout.policy.rules import may_see
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+from toolscout.storage.postgres.link import PATIENCE_S
+from toolscout.storage.postgres.store import PostgresStore
+from waiting import eventually
+
+pytestmark = promise("store:down")
+
+WAIT_S = 10.0
+LOCK = "SELECT pg_advisory_xact_lock(42)"
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 42 AND NOT granted"
+
+
+def made(url: str, **settings: Any) -> PostgresStore:
+    store = open_store(Settings(store=url, **settings), may_see)
+    assert isinstance(store, PostgresStore)
+    return store
+
+
+@asynccontextmanager
+async def opened(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
+    store = made(url, **settings)
+    try:
+        await store.open()
+        yield store
+    finally:
+        await store.close()
+
+
+@contextmanager
+def locked(url: str, lock: str = LOCK) -> Iterator[None]:
+    """Hold a lock until the end of the block."""
+    with psycopg.connect(url) as db:
+        db.execute(lock)
+        yield
+
+
+async def wait_for_lock(db: AsyncConnection) -> None:
+    """Be slow: wait for what the test holds."""
+    await db.execute(LOCK)
+
+
+async def waiting(url: str, count: int) -> None:
+    """Wait until so many sessions wait for the lock."""
+    async with await AsyncConnection.connect(url, autocommit=True) as db:
+
+        async def so_many() -> bool:
+            return await (await db.execute(WAITING)).fetchone() == (count,)
+
+        await eventually(so_many, WAIT_S)
+
+
+async def patience_is_over(store: PostgresStore) -> None:
+    """Wait until the database has given signs of life for longer than a silent one is waited for."""
+    over = asyncio.get_running_loop().time() + 1.5 * PATIENCE_S
+
+    async def lives() -> bool:
+        return store._link._seen > over
+
+    await eventually(lives, WAIT_S)
+
+
+async def test_a_ping_needs_no_connection_and_work_is_told_that_they_are_all_in_use(
+    database: Callable[[], str],
+) -> None:
+    url = database()
+    async with opened(url, store_connections=1) as store:
+        with locked(url):
+            slow = asyncio.create_task(store._link.run(wait_for_lock))
+            await waiting(url, 1)
+            await store.ping()
+            with pytest.raises(StoreError, match="is busy") as caught:
+                await store.scopes()
+            assert "TOOLSCOUT_STORE_CONNECTIONS" in caught.value.hint
+        await slow
+        await store.scopes()
+
+
+async def test_who_starts_while_another_migrates_waits_for_it(postgres: Databases) -> None:
+    url = postgres.empty()
+    store = made(url)
+    with locked(url, "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"):
+        opening = asyncio.create_task(store.open())
+        await patience_is_over(store)
+        assert not opening.done()
+    await opening
+    await store.close()
+
+
+async def test_while_a_migration_locks_the_tables_answers_are_stale_and_the_database_alive(
+    database: Callable[[], str],
+) -> None:
+    url = database()
+    async with opened(url) as store:
+        await publish(store, many(5))
+        with locked(url, "LOCK TABLE toolscout.scopes"):
+            await patience_is_over(store)
+            await store.ping()
+            overview = await store.overview(Caller())
+            assert (overview.total, overview.stale) == (5, True)
+
+        async def fresh() -> bool:
+            return not (await store.overview(Caller())).stale
+
+        await eventually(fresh, WAIT_S)
+
+
+async def test_putting_in_order_takes_as_long_as_it_takes_on_one_replica(database: Callable[[], str]) -> None:
+    url = database()
+    slowly = f"CREATE OR REPLACE FUNCTION toolscout.forget_vectors(older_than interval) RETURNS bigint AS '{LOCK}; "
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(slowly + "SELECT 1::bigint' LANGUAGE sql SECURITY DEFINER")
+    with locked(url):
+        async with opened(url) as one, opened(url) as two:
+            await waiting(url, 1)
+            for store in (one, two):
+                await patience_is_over(store)
+                assert not (await store.overview(Caller())).stale
+            await waiting(url, 1)
+
+
+async def test_work_that_is_cancelled_ends_in_the_server_and_leaves_its_connection_to_others(
+    database: Callable[[], str],
+) -> None:
+    url = database()
+    async with opened(url, store_connections=1) as store:
+
+        async def who(db: AsyncConnection) -> Any:
+            return await (await db.execute("SELECT pg_backend_pid()")).fetchone()
+
+        before = await store._link.run(who)
+        with locked(url):
+            slow = asyncio.create_task(store._link.run(wait_for_lock))
+            await waiting(url, 1)
+            slow.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await slow
+            await waiting(url, 0)
+            assert await store._link.run(who) == before
+
+
+async def test_whoever_cancels_disturbs_nobody_else(database: Callable[[], str]) -> None:
+    async with opened(database(), store_connections=1) as store:
+        for turns in range(60):
+            cancelled, other = asyncio.create_task(store.scopes()), asyncio.create_task(store.scopes())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            cancelled.cancel()
+            await other
+            await asyncio.gather(cancelled, return_exceptions=True)
+        assert await keys(store) == []
