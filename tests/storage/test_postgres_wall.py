@@ -23,6 +23,15 @@ pytestmark = promise("tenant:isolation")
 
 WALLED = ("tenants", "scopes", "servers", "tools", "switches", "records", "search_rows", "term_counts", "summaries")
 SHARED = {"name": "paint", "server": "studio", "description": "Paint a wall"}
+SAMPLES = {
+    "text": "x",
+    "text[]": "{x}",
+    "bytea[]": "{x}",
+    "bigint": "0",
+    "double precision": "1",
+    "interval": "1 day",
+    "tsquery": "x",
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +104,32 @@ def test_the_doors_in_the_wall_ask_for_the_tenant_too(wall: Callable[..., list[A
         tenant: len(wall(tenant, "SELECT holding(%s::tsquery, '')", query)) for tenant in ("red", "blue", "", None)
     }
     assert counts == {"red": 1, "blue": 2, "": 0, None: 0}
+
+
+def test_every_door_asks_for_the_tenant_or_is_closed_inside_a_tenants_transaction(
+    wall: Callable[..., list[Any]], url: str
+) -> None:
+    """A new door needs a line here only when it takes a new kind of argument."""
+    doors = """
+        SELECT proname, proargtypes::regtype[]::text[], prosrc LIKE '%current_setting(''toolscout.tenant'', true)%'
+        FROM pg_proc WHERE pronamespace = 'toolscout'::regnamespace AND prosecdef AND prorettype <> 'void'::regtype
+    """
+    with psycopg.connect(url) as db:
+        found = db.execute(doors).fetchall()
+    assert {"unembedded", "holding", "records_of_all"} <= {name for name, _, _ in found}
+    for name, types, asks in found:
+        call = f"SELECT * FROM {name}({', '.join(f'%s::{kind}' for kind in types)})"
+        values = [SAMPLES[kind] for kind in types]
+        if asks:
+            assert wall("red", call, *values) == []
+        else:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="inside a tenant"):
+                wall("red", call, *values)
+
+
+def test_outside_of_tenants_the_doors_answer_for_all(wall: Callable[..., list[Any]]) -> None:
+    for nobody in (None, ""):
+        assert set(wall(nobody, "SELECT DISTINCT tenant FROM unembedded('no-model')")) == {("red",), ("blue",)}
 
 
 @pytest.mark.parametrize("table", WALLED)

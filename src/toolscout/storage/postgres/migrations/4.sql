@@ -1,2 +1,58 @@
 -- Numbers of models were used up by every call that brought vectors: those that no model has are given back.
 SELECT setval('models_model_seq', coalesce(max(model), 1), max(model) IS NOT NULL) FROM models;
+
+-- Doors that answer for all tenants are closed inside the transaction of one.
+CREATE FUNCTION outside_tenants() RETURNS boolean AS $$
+BEGIN
+    IF current_setting('toolscout.tenant', true) <> '' THEN
+        RAISE insufficient_privilege USING MESSAGE = 'this is not answered inside a tenant''s transaction';
+    END IF;
+    RETURN true;
+END
+$$ LANGUAGE plpgsql STABLE;
+REVOKE ALL ON FUNCTION outside_tenants() FROM public;
+
+CREATE OR REPLACE FUNCTION generations(since bigint)
+RETURNS TABLE (tenant text, owner text, generation bigint, in_database boolean, model_id text) AS $$
+    SELECT s.tenant, s.owner, s.generation, t.in_database, c.model_id
+    FROM scopes s JOIN tenants t USING (tenant), catalogue c
+    WHERE outside_tenants() AND s.generation >= since ORDER BY 1, 2
+$$ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
+
+CREATE OR REPLACE FUNCTION vectors_of(whose text, hashes bytea[]) RETURNS TABLE (text_hash bytea, vector halfvec) AS $$
+    SELECT v.text_hash, v.vector FROM vectors v JOIN models m USING (model)
+    WHERE outside_tenants() AND m.model_id = whose AND v.text_hash = ANY (hashes)
+$$ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
+
+CREATE OR REPLACE FUNCTION vectors_known(whose text, hashes bytea[]) RETURNS SETOF bytea AS $$
+    SELECT v.text_hash FROM vectors v JOIN models m USING (model)
+    WHERE outside_tenants() AND m.model_id = whose AND v.text_hash = ANY (hashes)
+$$ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
+
+CREATE OR REPLACE FUNCTION unembedded(whose text)
+RETURNS TABLE (tenant text, key text, owner text, server text, facets bytea, definition bytea) AS $$
+    SELECT t.tenant, t.key, t.owner, t.server, t.facets, t.definition FROM tools t
+    WHERE outside_tenants() AND NOT EXISTS (
+        SELECT 1 FROM vectors v JOIN models m USING (model) WHERE m.model_id = whose AND v.text_hash = t.text_hash)
+$$ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
+
+CREATE OR REPLACE FUNCTION records_of_all(wanted text, first text, last text)
+RETURNS TABLE (tenant text, owner text, name text, body text) AS $$
+    SELECT tenant, owner, name, body FROM records
+    WHERE outside_tenants() AND kind = wanted AND name >= first AND name <= last ORDER BY name, tenant, owner
+$$ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
+
+CREATE OR REPLACE FUNCTION forget_vectors(older_than interval) RETURNS bigint AS $$
+    WITH gone AS (
+        DELETE FROM vectors v WHERE outside_tenants() AND v.added_at < now() - older_than
+        AND NOT EXISTS (SELECT 1 FROM tools t WHERE t.text_hash = v.text_hash) RETURNING 1)
+    SELECT count(*) FROM gone
+$$ LANGUAGE sql SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
+
+CREATE OR REPLACE FUNCTION take_lease(wanted text, me text, ttl_s double precision) RETURNS bigint AS $$
+    INSERT INTO leases AS l SELECT wanted, me, clock_timestamp() + ttl_s * interval '1 s', 1 WHERE outside_tenants()
+    ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
+        fence = l.fence + (l.holder <> excluded.holder)::integer
+    WHERE l.until <= clock_timestamp() OR l.holder = excluded.holder
+    RETURNING l.fence
+$$ LANGUAGE sql SECURITY DEFINER SET search_path = toolscout, {vector}, pg_temp;
