@@ -60,6 +60,10 @@ _COLUMNS = (
     "terms",
     "words",
 )
+_COUNT = """
+    UPDATE scopes SET tools = (SELECT count(*) FROM tools t WHERE t.tenant = scopes.tenant AND t.owner = scopes.owner)
+    WHERE tenant = %s AND owner = %s
+"""
 _LARGEST = "SELECT coalesce(max(tools), 0) FROM scopes WHERE tenant = %s"
 _HOME = "UPDATE tenants SET in_database = %s WHERE tenant = %s"
 
@@ -71,7 +75,8 @@ async def tally(db: AsyncConnection, scope: Scope, keys: Sequence[str] | None, s
 
 
 async def follow(db: AsyncConnection, scope: Scope, touched: Sequence[str] | None, resident_tools: int) -> None:
-    """Bring the rows after what was published; None says that there were none so far."""
+    """Count the tools and bring the rows after what was published; None says that there were none so far."""
+    await db.execute(_COUNT, whose(scope))
     (largest,) = await one(db, _LARGEST, (scope.tenant,))
     if touched is None:
         if largest > resident_tools:

@@ -175,10 +175,11 @@ class PostgresStore:
         tenant, most = publication.scope.tenant, self._settings.resident_tools
         generation = await self._link.run(lambda db: writes.publish(db, publication, most), tenant=tenant)
         if len(publication.entries) >= _MANY:
-            await self._link.run(_settle)
+            with suppress(StoreError):  # the publication stands
+                await self._link.run(_settle)
         await self._catch_up()
         if tenant in self._in_database and publication.model_id not in self._graphs:
-            with suppress(StoreError):  # the publication stands; searches are exact until the next one builds it
+            with suppress(StoreError):  # searches are exact until the next one builds it
                 if await graph.build(self._link, publication.model_id, self._large.exact_rows):
                     self._graphs.add(publication.model_id)
         return generation
@@ -334,7 +335,7 @@ class PostgresStore:
         while True:
             with suppress(StoreError):
                 if await self.lease("tidy", uuid4().hex, _TIDY_S):
-                    await self._link.run(lambda db: db.execute("SELECT forget_vectors(%s)", (_UNUSED,)))
+                    await self._link.run(lambda db: db.execute("SELECT forget_unused(%s)", (_UNUSED,)))
             await asyncio.sleep(_TIDY_S)
 
     async def _migrated(self, db: AsyncConnection) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +47,8 @@ _GONE = """
     SELECT t.key FROM tools t WHERE t.tenant = %s AND t.owner = %s AND t.server = ANY (%s)
     AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[]) k (key) WHERE k.key = t.key)
 """
-_SHOW = """
-    UPDATE scopes SET generation = nextval('numbers'),
-        tools = (SELECT count(*) FROM tools t WHERE t.tenant = scopes.tenant AND t.owner = scopes.owner)
-    WHERE tenant = %s AND owner = %s RETURNING generation
-"""
+_SHOW = "UPDATE scopes SET generation = nextval('numbers') WHERE tenant = %s AND owner = %s RETURNING generation"
+_TOUCH = "INSERT INTO scopes VALUES (%s, %s) ON CONFLICT (tenant, owner) DO UPDATE SET changed_at = now()"
 
 
 async def add_vectors(
@@ -108,13 +104,12 @@ async def publish(db: AsyncConnection, publication: Publication, resident_tools:
     changed = await db.execute(
         "UPDATE catalogue SET model_id = %s WHERE model_id <> %s", (publication.model_id, publication.model_id)
     )
-    if publication.everywhere:
-        await db.execute("SELECT show_everywhere()")
-    generation = await _show(db, scope)
     await derived.follow(db, scope, touched if large else None, resident_tools)
     if publication.everywhere or changed.rowcount:
         await db.execute("SELECT revector_everything()")
-    return generation
+    if publication.everywhere:
+        await db.execute("SELECT show_everywhere()")
+    return await _show(db, scope)
 
 
 async def take_out(db: AsyncConnection, scope: Scope, server: str | None, resident_tools: int) -> int:
@@ -130,18 +125,18 @@ async def take_out(db: AsyncConnection, scope: Scope, server: str | None, reside
             await db.execute(f"DELETE FROM {table} WHERE tenant = %s AND owner = %s", values)  # noqa: S608 - our own names
     else:
         await db.execute("DELETE FROM servers WHERE tenant = %s AND owner = %s AND key = %s", values)
-    await _show(db, scope)
     await derived.follow(db, scope, [] if large else None, resident_tools)
+    await _show(db, scope)
     return len(gone)
 
 
 async def switch(db: AsyncConnection, scope: Scope, key: str, enabled: bool) -> None:
     """Switch one published tool on or off."""
+    large = await _begin(db, scope)
     known = "SELECT facets FROM tools WHERE tenant = %s AND owner = %s AND key = %s"
     found = await (await db.execute(known, (*whose(scope), key))).fetchone()
     if not found:
         raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
-    large = await _begin(db, scope)
     if large:
         await derived.tally(db, scope, [key], -1)
     await db.execute(_PUT_SWITCHES, (*whose(scope), [key], [enabled]))
@@ -157,15 +152,14 @@ async def _begin(db: AsyncConnection, scope: Scope) -> bool:
     await db.execute("INSERT INTO tenants (tenant) VALUES (%s) ON CONFLICT DO NOTHING", (scope.tenant,))
     locked = "SELECT in_database FROM tenants WHERE tenant = %s FOR NO KEY UPDATE"
     (in_database,) = await one(db, locked, (scope.tenant,))
-    await db.execute("INSERT INTO scopes VALUES (%s, %s) ON CONFLICT DO NOTHING", whose(scope))
+    await db.execute(_TOUCH, whose(scope))
     return bool(in_database)
 
 
 async def _show(db: AsyncConnection, scope: Scope) -> int:
-    """Give the scope its next generation, and tell whoever listens once this is committed."""
+    """Give the scope its next generation, as the last thing, and tell whoever listens once this is committed."""
     (generation,) = await one(db, _SHOW, whose(scope))
-    told = json.dumps([*whose(scope), generation])
-    await db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, told if len(told) < 7_000 else ""))
+    await db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
     return int(generation)
 
 

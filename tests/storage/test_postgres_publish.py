@@ -1,0 +1,150 @@
+"""What a publication does in the database: in which order, under which locks, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from catalogues import keys, many, publish
+from promises import promise
+from toolscout import StoreError, ToolNotFoundError
+from toolscout.models import Caller, Scope
+from toolscout.policy.rules import may_see
+from toolscout.settings import Settings
+from toolscout.storage import open_store
+from toolscout.storage.postgres import store as engine
+from toolscout.storage.postgres.store import PostgresStore
+from waiting import eventually
+
+pytestmark = promise("store:contract")
+
+WAIT_S = 10.0
+FIRST = "many__create_invoice_00000"
+
+
+@pytest.fixture
+def url(database: Callable[[], str]) -> str:
+    """Give one new database."""
+    return database()
+
+
+@pytest.fixture
+async def new_replica(url: str) -> AsyncIterator[Callable[..., Any]]:
+    """Give what opens replicas on it."""
+    opened: list[PostgresStore] = []
+
+    async def replica(**settings: Any) -> PostgresStore:
+        store = open_store(Settings(store=url, **settings), may_see)
+        assert isinstance(store, PostgresStore)
+        opened.append(store)
+        await store.open()
+        return store
+
+    yield replica
+    for store in opened:
+        await store.close()
+
+
+async def _someone_waits(url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as db:
+        query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+        async def waits() -> bool:
+            return await (await db.execute(query)).fetchone() is not None
+
+        await eventually(waits, WAIT_S)
+
+
+async def test_a_publication_that_takes_long_has_its_number_from_the_end(
+    url: str, new_replica: Callable[..., Any]
+) -> None:
+    """Or others, who look for what is newer than the newest they know, would pass it by."""
+    long, short = await new_replica(resident_tools=0), await new_replica()
+    with psycopg.connect(url) as db:
+        db.execute("LOCK TABLE toolscout.term_counts")
+        begun_first = asyncio.create_task(publish(long, many(5), tenant="red"))
+        await _someone_waits(url)
+        generation = await publish(short, many(5), tenant="blue")
+        db.rollback()
+    assert await begun_first > generation
+
+
+async def test_a_switch_looks_at_the_tool_when_its_turn_has_come(url: str, new_replica: Callable[..., Any]) -> None:
+    store = await new_replica(resident_tools=0)
+    await publish(store, many(5))
+    with psycopg.connect(url) as db:
+        db.execute("SELECT 1 FROM toolscout.tenants FOR UPDATE")
+        switching = asyncio.create_task(store.set_enabled(Scope(), FIRST, False))
+        await _someone_waits(url)
+        db.execute("DELETE FROM toolscout.tools WHERE key = %s", (FIRST,))
+        db.commit()
+        with pytest.raises(ToolNotFoundError):
+            await switching
+        assert db.execute("SELECT * FROM toolscout.switches").fetchall() == []
+
+
+async def test_a_publication_stands_also_when_putting_in_order_afterwards_fails(
+    url: str, new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_MANY", 1)
+    store = await new_replica()
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(
+            "CREATE OR REPLACE FUNCTION toolscout.settle() RETURNS void AS "
+            "$$ BEGIN RAISE 'out of order'; END $$ LANGUAGE plpgsql"
+        )
+    with pytest.raises(StoreError, match="out of order"):
+        await store._link.run(engine._settle)
+    assert await publish(store, many(5)) > 0
+    assert len(await keys(store)) == 5
+
+
+async def test_counts_of_words_that_no_tool_has_any_more_are_gone(url: str, new_replica: Callable[..., Any]) -> None:
+    store = await new_replica(resident_tools=0)
+    await publish(store, [*many(5), *many(2, server="gone", category="rare")], own={"ann": many(3, server="hers")})
+    with psycopg.connect(url, autocommit=True) as db:
+        counted = "SELECT owner, lexeme, server, tools FROM toolscout.term_counts ORDER BY 1, 2, 3"
+        await store.remove_server(Scope(), "gone")
+        await store.remove_user("local", "ann")
+        await store.set_enabled(Scope(), FIRST, False)
+        left = db.execute(counted).fetchall()
+        assert left
+        assert all(row[0] == "" and row[2] in ("", "many") and row[3] > 0 for row in left)
+        assert db.execute("SELECT owner, server, sum(tools) FROM toolscout.summaries GROUP BY 1, 2").fetchall() == [
+            ("", "many", 4)
+        ]
+        await store.set_enabled(Scope(), FIRST, True)
+        await publish(store, many(4))
+        await publish(store, many(5))
+        again = await new_replica(resident_tools=0)
+        await publish(again, many(5), tenant="red")
+        of_tenant = "FROM toolscout.term_counts WHERE tenant = %s GROUP BY 1, 2, 3"
+        rows = f"SELECT length(lexeme), server, tools, count(*) {of_tenant}"
+        assert set(db.execute(rows, ("local",)).fetchall()) == set(db.execute(rows, ("red",)).fetchall())
+
+
+async def test_users_who_are_gone_and_leases_that_ran_out_are_forgotten_in_time(
+    url: str, new_replica: Callable[..., Any]
+) -> None:
+    store = await new_replica()
+    await publish(store, many(5), own={"ann": many(3, server="hers"), "bob": many(2, server="his")})
+    await store.lease("held", "me", 60)
+    await store.lease("given", "me", 60)
+    await store.release("given", "me")
+    assert await store.remove_user("local", "ann") == 3
+    owners, leases = "SELECT owner FROM toolscout.scopes ORDER BY 1", "SELECT name FROM toolscout.leases ORDER BY 1"
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("SELECT toolscout.forget_unused('1 day')")
+        assert db.execute(owners).fetchall() == [("",), ("ann",), ("bob",)]
+        db.execute("SELECT toolscout.forget_unused('0 s')")
+        assert db.execute(owners).fetchall() == [("",), ("bob",)]
+        assert ("held",) in db.execute(leases).fetchall()
+        assert ("given",) not in db.execute(leases).fetchall()
+    ann = Caller(user="ann")
+    assert len(await keys(store, ann)) == 5
+    await publish(store, many(5), own={"ann": many(1, server="hers")})
+    assert len(await keys(store, ann)) == 6
