@@ -203,7 +203,7 @@ class Settings:
     """How long what a registry's provider listed counts as fresh; one that failed is left alone longer each time."""
 
     resident_tools: int = 50_000
-    """A tenant or user of up to this many tools is searched in memory, others in PostgreSQL if no policy is in force."""
+    """A tenant or user of up to this many tools is searched in memory, others in PostgreSQL if there is no policy."""
 
     store_connections: int = 10
     """The most connections to PostgreSQL that one process holds for its work; it has one more to listen."""

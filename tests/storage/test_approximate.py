@@ -15,6 +15,7 @@ from promises import promise
 from toolscout.models import Scope
 from toolscout.ports import Store
 from toolscout.storage.index.vectors import Vectors
+from toolscout.storage.postgres import arms
 
 pytestmark = promise("store:contract")
 
@@ -97,7 +98,9 @@ def test_without_faiss_every_search_is_exact(matrix: Any, monkeypatch: pytest.Mo
     assert min(_overlaps(vectors, matrix, np.ones(ROWS, dtype=np.bool_))) == 1.0
 
 
-async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_store: OpenStore, engine: str) -> None:
+async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(
+    new_store: OpenStore, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exact, approximate = await new_store(), await new_store(exact_rows=200)
     random = np.random.default_rng(3)
     rows = [
@@ -111,6 +114,7 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_
     ]
     for store in (exact, approximate):
         await publish(store, rows, embedder=HashEmbedder())
+    plans = _explained(monkeypatch)
     if engine != "postgres-large":  # whose graph is in the database, built when publishing returns
         await asyncio.to_thread(_vectors(approximate).wait)
         assert _vectors(exact).exact
@@ -123,6 +127,25 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(new_
             found = {item.key for item in (await look_for(approximate, query, 50, **narrow)).facets}
             overlaps.append(len(best & found) / len(best))
         assert np.mean(overlaps) >= LEAST_OVERLAP
+    assert len(plans) == (20 if engine == "postgres-large" else 0)
+    for plan in plans:
+        assert "Index Scan using search_rows_hnsw_" in plan
+
+
+def _explained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ask for the plan of every search by the graph of a database; so few rows would be sorted, were that not dear."""
+    plans: list[str] = []
+    search = arms._by_graph
+
+    async def explain(db: Any, *asked: Any) -> Any:
+        await db.execute("SET LOCAL enable_sort = off")
+        with monkeypatch.context() as patch:
+            patch.setattr(arms, "_GRAPH", f"EXPLAIN {arms._GRAPH}")
+            plans.append("\n".join(map(str, await search(db, *asked))))
+        return await search(db, *asked)
+
+    monkeypatch.setattr(arms, "_by_graph", explain)
+    return plans
 
 
 def _vectors(store: Store) -> Vectors:
