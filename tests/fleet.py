@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from httpx2 import ConnectError
 from mcp import Client
 
 from servers import free_port
@@ -39,7 +40,7 @@ def ask(port: int, path: str) -> tuple[int, dict[str, Any]]:
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return 0, {}
     finally:
         connection.close()
@@ -200,9 +201,14 @@ class Fleet:
         except Exception as error:  # noqa: BLE001 - whatever a client sees is a failed request
             if replica.killed_at and began <= replica.killed_at:
                 load.in_flight += 1
-            elif replica.process and replica.process.poll() is not None:
+            elif _never_sent(error):
                 replica.ready = False
                 return waiting
             elif waiting is not None:
                 load.failures.append(f"replica {replica.number}: {waiting}: {error!r}")
         return None
+
+
+def _never_sent(error: Exception) -> bool:
+    """Tell whether nobody was there to take the request: all else may have taken effect, and is a failure."""
+    return ExceptionGroup("", [error]).subgroup(ConnectError) is not None
