@@ -71,6 +71,35 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(
         assert db.execute("SELECT to_regclass('toolscout.half'), one FROM toolscout.notes").fetchall() == [(None, 1)]
 
 
+@promise("store:upgrade")
+async def test_a_database_of_the_third_schema_that_has_used_up_its_numbers_works_again(
+    postgres: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.empty()
+    with monkeypatch.context() as patch, psycopg.connect(url, autocommit=True) as db:
+        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as login:
+            await schema.migrate(login, url)
+        db.execute("INSERT INTO toolscout.models (model_id, dimension) VALUES ('old', 4)")
+        db.execute("SELECT setval('toolscout.models_model_seq', 32767)")
+        db.execute("INSERT INTO toolscout.tenants VALUES ('local')")
+        db.execute("INSERT INTO toolscout.scopes VALUES ('local', 'ann', 1, 0)")
+        db.execute(
+            "INSERT INTO toolscout.term_counts VALUES ('local', '', 'word', '', 0), ('local', '', 'kept', '', 2)"
+        )
+    store = open_store(Settings(store=url), may_see)
+    await store.open()
+    await publish(store, many(3), own={"ann": many(2, server="hers")}, embedder=HashEmbedder())
+    assert len(await keys(store, Caller(user="ann"))) == 5
+    await store.close()
+    with psycopg.connect(url) as db:
+        assert db.execute("SELECT model, model_id FROM toolscout.models ORDER BY 1").fetchall() == [
+            (1, "old"),
+            (2, "hash-1"),
+        ]
+        assert db.execute("SELECT lexeme FROM toolscout.term_counts").fetchall() == [("kept",)]
+
+
 @promise("store:contract")
 @pytest.mark.parametrize("resident_tools", [50_000, 0], ids=["postgres", "postgres-large"])
 async def test_a_server_or_a_user_that_goes_takes_every_row_along(
