@@ -6,11 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from toolscout.config import Config
 from toolscout.downstream.pool import Downstream
 from toolscout.errors import ToolscoutError
+from toolscout.keys import split_key
 from toolscout.models import IndexReport, ServerStatus
 from toolscout.ports import LiveServer, ToolSource
 from toolscout.providers.rows import RowsProvider
@@ -183,10 +185,10 @@ class Live:
             fresh = {key: await self._asked_again(key) if key in self._late else mine[key] for key in mine}
             self._late = (self._late | waiting.keys()) - mine.keys()
             silent = [key for key, source in fresh.items() if source is None]
-            if sources := [source for key, source in fresh.items() if source is not None and key in self.keys]:
-                self.reports.append(await self._index(sources))
+            if sources := {key: source for key, source in fresh.items() if source is not None and key in self.keys}:
+                self.reports.append(await self._index(list(sources.values())))
                 del self.reports[:-_REMEMBERED_REPORTS]
-                self._tell(self.reports[-1])
+                self._tell(self.reports[-1], others=self.keys - sources.keys())
             return mine, [*turn.lost, *silent]
 
     async def _asked_again(self, key: str) -> ToolSource | None:
@@ -198,13 +200,14 @@ class Live:
             _log.warning("the tools of %s cannot be listed: %s", key, error.message)
             return None
 
-    def _tell(self, report: IndexReport) -> None:
-        """Log what waits for a decision, each thing once."""
+    def _tell(self, report: IndexReport, *, others: AbstractSet[str]) -> None:
+        """Log what waits for a decision, each thing once for as long as it waits; of `others` nothing is reported."""
         held = {(item.where, f"is held back: {item.reason}") for item in report.quarantined}
         changed = {(key, "has another definition than was seen first or approved") for key in report.offered}
-        for key, said in sorted((held | changed) - self._told):
+        waits = held | changed
+        for key, said in sorted(waits - self._told):
             _log.warning("%r %s (`toolscout changes` shows it)", key, said)
-        self._told |= held | changed
+        self._told = waits | {item for item in self._told if split_key(item[0])[0] in others}
 
     async def _take_out(self) -> None:
         """Remove who left the config, when nobody is in the middle of indexing it: it would come back."""
