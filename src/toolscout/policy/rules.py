@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import lru_cache
 
 from toolscout.models import Caller, Facets, Tool
 from toolscout.policy.document import ANYONE, Act, Policy, Rule
 
-_REMEMBERED_CALLERS = 1_024
+_REMEMBERED = 1_024
+_REMEMBERED_GLOBS = 8_192
 
 Judged = Facets | Tool
 """Both say all that a rule asks."""
@@ -47,7 +49,7 @@ class Rules:
         """Judge by another policy from now on."""
         self.policy = policy
         self.version += 1
-        self._about = lru_cache(maxsize=_REMEMBERED_CALLERS)(self._sort_out)
+        self._about = lru_cache(maxsize=_REMEMBERED)(self._sort_out)
 
     def __call__(self, caller: Caller, tool: Judged) -> bool:
         """Decide whether the caller may see the tool; an error in deciding denies."""
@@ -63,13 +65,13 @@ class Rules:
             return Decision(allowed=False, because=_absence(caller, tool))
         if self.policy is None:
             return Decision(allowed=True, because="there is no policy: everyone of the tenant may use it")
-        deny, allow = self._about(caller)
-        for rule in deny:
+        deny, allow = self._about(caller, tool.server, tool.server_title)
+        for rule in deny.near(tool):
             if act in _acts_denied(rule) and _fits(rule, tool, labels=True):
                 return Decision(allowed=False, because=f"{rule.name} denies it")
         if tool.owner is not None:
             return Decision(allowed=True, because="it is the caller's own tool")
-        for rule in allow:
+        for rule in allow.near(tool):
             if (act == "see" or rule.may == "call") and _fits(rule, tool, labels=tool.trusted):
                 return Decision(allowed=True, because=f"{rule.name} allows it")
         return Decision(allowed=False, because="no rule allows it")
@@ -80,14 +82,27 @@ class Rules:
         except Exception:  # noqa: BLE001 - a rule that cannot be judged denies
             return False
 
-    def _sort_out(self, caller: Caller) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
-        """Return the rules that are about a caller, so that each tool is held against these few alone."""
+    def _sort_out(self, caller: Caller, *server: str) -> tuple[_Few, _Few]:
+        """Return the rules about a caller and a server, so that each tool of it is held against these few alone."""
         policy = self.policy or Policy()
         names = _names(caller)
         return (
-            tuple(rule for rule in policy.deny if _about(rule, caller, names)),
-            tuple(rule for rule in policy.allow if _about(rule, caller, names)),
+            _Few([rule for rule in policy.deny if _about(rule, caller, names, server)]),
+            _Few([rule for rule in policy.allow if _about(rule, caller, names, server)]),
         )
+
+
+class _Few:
+    """Rules in their order; those that name tools, of whatever server, are held against a tool all at once."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+        self._others = [rule for rule in rules if rule.servers or not rule.tools]
+        self._names = _matcher(tuple(glob for rule in rules if not rule.servers for glob in rule.tools))
+
+    def near(self, tool: Judged) -> Sequence[Rule]:
+        """Leave out the rules that name tools, where none of them names this one."""
+        return self._rules if self._names(tool.key) or self._names(tool.name) else self._others
 
 
 def _names(caller: Caller) -> frozenset[str]:
@@ -96,8 +111,12 @@ def _names(caller: Caller) -> frozenset[str]:
     return frozenset({ANYONE, f"tenant:{caller.tenant}", *groups, *own})
 
 
-def _about(rule: Rule, caller: Caller, names: frozenset[str]) -> bool:
-    return (rule.tenant is None or rule.tenant == caller.tenant) and not rule.who.isdisjoint(names)
+def _about(rule: Rule, caller: Caller, names: frozenset[str], server: Iterable[str]) -> bool:
+    return (
+        (rule.tenant is None or rule.tenant == caller.tenant)
+        and not rule.who.isdisjoint(names)
+        and (not rule.servers or _any(rule.servers, *server))
+    )
 
 
 def _acts_denied(rule: Rule) -> Iterable[Act]:
@@ -110,16 +129,20 @@ def _fits(rule: Rule, tool: Judged, *, labels: bool) -> bool:
     if not labels and (rule.tags or rule.categories):
         return False
     return (
-        (not rule.servers or _any(rule.servers, tool.server, tool.server_title))
-        and (not rule.tools or _any(rule.tools, tool.key, tool.name))
+        (not rule.tools or _any(rule.tools, tool.key, tool.name))
         and (not rule.tags or not rule.tags.isdisjoint(tag.casefold() for tag in tool.tags))
         and (not rule.categories or tool.category.casefold() in rule.categories)
         and (not rule.read_only or tool.read_only)
     )
 
 
-def _any(globs: Iterable[str], *names: str) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs for name in names)
+def _any(globs: tuple[str, ...], *names: str) -> bool:
+    return any(map(_matcher(globs), names))
+
+
+@lru_cache(maxsize=_REMEMBERED_GLOBS)
+def _matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
+    return re.compile("|".join(map(translate, globs)) or r"(?!)").match
 
 
 def _absence(caller: Caller, tool: Judged) -> str:
