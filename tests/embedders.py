@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -57,3 +58,16 @@ class HashEmbedder:
         if self.failure:
             raise self.failure
         return np.stack([hash_vector(text, self.dimension) for text in texts])
+
+
+class GatedEmbedder(HashEmbedder):
+    """Makes vectors of documents only while its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
+        vectors = await super().embed_documents(documents, progress)
+        await self.gate.wait()
+        return vectors

@@ -99,6 +99,9 @@ def call(request, name, arguments, meta):
         STATE["tools"] += 1
         send({"method": "notifications/tools/list_changed"})
         answer(request)
+    elif name == "refuse_list":
+        STATE["refusals"] = 1
+        answer(request)
     elif name == "storm":
         line = json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).encode() + b"\n"
         for _ in range(arguments["count"]):
@@ -176,7 +179,10 @@ def handle(message):
             }
         )
     elif method == "tools/list":
-        send({"id": request, "result": listing(params)})
+        if STATE.pop("refusals", 0):
+            send({"id": request, "error": {"code": -32603, "message": "not now"}})
+        else:
+            send({"id": request, "result": listing(params)})
     elif method == "tools/call":
         call(request, params["name"], params.get("arguments") or {}, params.get("_meta") or {})
     elif method == "ping":

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -132,7 +132,7 @@ class Admin:
         return revoked
 
     async def find_key(self, key_id: str) -> ApiKey | None:
-        """Return a key that someone shows, and remember, to the minute, when that was."""
+        """Return a key that someone shows, and remember, to the minute and where that can be, when that was."""
         found, now = await self._store.record(_KEY, key_id), time.time()
         if found is None:
             return None
@@ -141,7 +141,8 @@ class Admin:
         if key.usable(now) and (key.last_used_at is None or now - key.last_used_at > _TOUCH_S):
             # A record of its own: written over the key, it could undo a revocation of the same moment.
             use = Record(kind=_USED, scope=Scope(tenant=key.tenant), name=key.id, body={"at": now})
-            await self._store.put_records([use])
+            with suppress(StoreError):  # a key that cannot be written about is still good
+                await self._store.put_records([use])
         return key
 
     async def _put(self, key: ApiKey) -> None:

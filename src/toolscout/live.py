@@ -6,11 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from toolscout.config import Config
 from toolscout.downstream.pool import Downstream
 from toolscout.errors import ToolscoutError
+from toolscout.keys import split_key
 from toolscout.models import IndexReport, ServerStatus
 from toolscout.ports import LiveServer, ToolSource
 from toolscout.providers.rows import RowsProvider
@@ -50,6 +52,7 @@ class Live:
         self._remove = remove
         self._turns = turns
         self._listed: dict[str, ToolSource] = {}
+        self._gone: set[str] = set()
         self._seen: set[str] = set()
         self._down_since: dict[str, float] = {}
         self._told: set[tuple[str, str]] = set()
@@ -84,17 +87,20 @@ class Live:
     async def settled(self) -> None:
         """Wait until every server has answered or failed once, and what came is in the catalogue."""
         async with self._progress:
-            await self._progress.wait_for(lambda: not self._listed and self.keys <= self._seen)
+            await self._progress.wait_for(lambda: not (self._listed or self._gone) and self.keys <= self._seen)
 
     async def apply(self, config: Config) -> None:
-        """Follow an edit of the config: new servers are connected, gone ones leave the catalogue."""
+        """Follow an edit of the config: new servers are connected, gone ones leave the catalogue, in the background."""
         before = self.keys
         await self._downstream.apply(config)
         self._config = config
         for key in before - self.keys:
             self._seen.discard(key)
             self._listed.pop(key, None)
-            await self._remove(key)
+            self._down_since.pop(key, None)
+        async with self._progress:
+            self._gone = (self._gone | before) - self.keys
+            self._progress.notify_all()
 
     async def close(self) -> None:
         """Stop watching and end every session and process."""
@@ -147,11 +153,13 @@ class Live:
         while True:
             async with self._progress:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._progress.wait_for(lambda: bool(self._listed)), timeout=60)
+                    work = self._progress.wait_for(lambda: bool(self._listed or self._gone))
+                    await asyncio.wait_for(work, timeout=60)
                 waiting = dict(self._listed)
             try:
                 done, again = await self._publish_in_turn(waiting) if waiting else ({}, [])
                 await self._turns.note_reached(key for key in self.keys if self._is_ready(key))
+                await self._take_out()
                 await self._forget()
             except ToolscoutError as error:
                 if not self._failing:
@@ -166,21 +174,22 @@ class Live:
                         del self._listed[key]
                 self._progress.notify_all()
             for key in again:
-                await self._changed(key)
-            if len(done) < len(waiting):
+                self._downstream.ask_again(key)
+            if len(done) < len(waiting) or self._gone:
                 await asyncio.sleep(self._turns.retry_s)
 
     async def _publish_in_turn(self, waiting: Mapping[str, ToolSource]) -> tuple[dict[str, ToolSource], list[str]]:
-        """Index the servers whose turn it is; return them, and those to ask again as that took too long."""
+        """Index the servers whose turn it is; return them, and those to ask again: too slow, or silent when asked."""
         async with self._turns.take(waiting) as turn:
             mine = {key: source for key, source in waiting.items() if key in turn.until}
-            fresh = [await self._asked_again(key) if key in self._late else mine[key] for key in mine]
+            fresh = {key: await self._asked_again(key) if key in self._late else mine[key] for key in mine}
             self._late = (self._late | waiting.keys()) - mine.keys()
-            if sources := [source for source in fresh if source is not None]:
-                self.reports.append(await self._index(sources))
+            silent = [key for key, source in fresh.items() if source is None]
+            if sources := {key: source for key, source in fresh.items() if source is not None and key in self.keys}:
+                self.reports.append(await self._index(list(sources.values())))
                 del self.reports[:-_REMEMBERED_REPORTS]
-                self._tell(self.reports[-1])
-            return mine, turn.lost
+                self._tell(self.reports[-1], others=self.keys - sources.keys())
+            return mine, [*turn.lost, *silent]
 
     async def _asked_again(self, key: str) -> ToolSource | None:
         """List a server whose turn came late: what it said before may be older than what another has published."""
@@ -191,13 +200,22 @@ class Live:
             _log.warning("the tools of %s cannot be listed: %s", key, error.message)
             return None
 
-    def _tell(self, report: IndexReport) -> None:
-        """Log what waits for a decision, each thing once."""
+    def _tell(self, report: IndexReport, *, others: AbstractSet[str]) -> None:
+        """Log what waits for a decision, each thing once for as long as it waits; of `others` nothing is reported."""
         held = {(item.where, f"is held back: {item.reason}") for item in report.quarantined}
         changed = {(key, "has another definition than was seen first or approved") for key in report.offered}
-        for key, said in sorted((held | changed) - self._told):
+        waits = held | changed
+        for key, said in sorted(waits - self._told):
             _log.warning("%r %s (`toolscout changes` shows it)", key, said)
-        self._told |= held | changed
+        self._told = waits | {item for item in self._told if split_key(item[0])[0] in others}
+
+    async def _take_out(self) -> None:
+        """Remove who left the config, when nobody is in the middle of indexing it: it would come back."""
+        async with self._turns.take(tuple(self._gone)) as turn:
+            for key in turn.until:
+                if key in self._gone:
+                    await self._remove(key)
+                    self._gone.discard(key)
 
     async def _forget(self) -> None:
         now = time.monotonic()

@@ -9,7 +9,7 @@ import pytest
 
 from promises import promise
 from scripted import Scripted, text
-from toolscout import Caller, Scout, ServerUnavailableError, ToolMetadata, ToolNotFoundError
+from toolscout import Caller, InvalidValueError, Scout, ServerUnavailableError, ToolMetadata, ToolNotFoundError
 from toolscout.discovery.format import format_answer
 
 pytestmark = promise("access:one-predicate", "tenant:isolation")
@@ -87,6 +87,19 @@ async def test_a_server_and_a_user_can_be_removed(scout: Scout) -> None:
     assert len(await scout.list_tools(caller=Caller(user="ann"))) == 2
     assert await scout.remove_user("bob") == 1
     assert len(await scout.list_tools(caller=Caller(user="bob"))) == 2
+
+
+async def test_a_user_without_a_name_is_refused_and_never_taken_for_everyone(scout: Scout) -> None:
+    before = [match.tool.key for match in await scout.list_tools()]
+    for asked in (
+        scout.remove_user(""),
+        scout.remove_server("mail", user_id=""),
+        scout.index_server_tools("mail", [], user_id=""),
+        scout.discover_tools("send an email", user_id=""),
+    ):
+        with pytest.raises(InvalidValueError, match="empty"):
+            await asked
+    assert [match.tool.key for match in await scout.list_tools()] == before != []
 
 
 async def test_a_server_goes_by_its_title_as_by_its_slug(scout: Scout) -> None:

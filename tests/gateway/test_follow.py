@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from mcp import Client
 
+from downstreams import QUICK, fake, until
+from embedders import GatedEmbedder
 from promises import promise
 from servers import stdio
 from serving import serving, write_config
+from toolscout import Scout
+from toolscout.config import Config
 from toolscout.gateway.follow import follow_config
+from toolscout.models import Scope
 
 EITHER = str(Path(__file__).parent.parent / "either_server.py")
 WAIT_S = 20.0
@@ -69,3 +75,31 @@ async def test_a_server_added_while_it_serves_is_listed_and_a_removed_one_goes(t
             await listed(client, {"second"})
             got = await client.call_tool("second__era", {})
             assert not got.is_error
+
+
+async def test_a_server_that_leaves_the_config_while_it_is_indexed_does_not_come_back(tmp_path):
+    embedder = GatedEmbedder()
+    leaving, staying = (fake(tmp_path, title, "--tools", "2").config for title in ("leaving", "staying"))
+    settings = replace(QUICK, store=f"sqlite:///{tmp_path / 'catalogue.db'}")
+    async with Scout.open(settings=settings, embedder=embedder) as scout:
+        live = await scout.connect(Config(servers=(leaving,)))
+        await until(lambda: bool(embedder.documents))
+        await scout.connect(Config(servers=(staying,)))
+        embedder.gate.set()
+        await until(lambda: len(live.reports) == 2)
+        await asyncio.wait_for(live.settled(), WAIT_S)
+        assert [server.key for server in await scout._store.servers(Scope())] == ["staying"]
+
+
+async def test_a_server_that_comes_back_to_the_config_before_it_was_taken_out_stays(tmp_path):
+    embedder = GatedEmbedder()
+    server = fake(tmp_path, "fake", "--tools", "2").config
+    settings = replace(QUICK, store=f"sqlite:///{tmp_path / 'catalogue.db'}")
+    async with Scout.open(settings=settings, embedder=embedder) as scout:
+        live = await scout.connect(Config(servers=(server,)))
+        await until(lambda: bool(embedder.documents))
+        await scout.connect(Config())
+        await scout.connect(Config(servers=(server,)))
+        embedder.gate.set()
+        await asyncio.wait_for(live.settled(), WAIT_S)
+        assert len(await scout.list_tools()) == 2

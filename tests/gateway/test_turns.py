@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from downstreams import QUICK, WAIT_S, fake, until
-from embedders import HashEmbedder
+from embedders import GatedEmbedder, HashEmbedder
 from promises import promise
 from toolscout import Scout
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import StoreError
 from toolscout.live import Live
-from toolscout.models import Document, Scope
-from toolscout.ports import Progress
+from toolscout.models import Scope
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.turns import Turns
 
 pytestmark = promise("replica:turns")
-
-
-class GatedEmbedder(HashEmbedder):
-    """Makes vectors of documents only while its gate is open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = asyncio.Event()
-
-    async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> Any:
-        vectors = await super().embed_documents(documents, progress)
-        await self.gate.wait()
-        return vectors
 
 
 @pytest.fixture
@@ -137,6 +122,20 @@ async def test_a_replica_whose_turn_comes_late_asks_its_server_again(tmp_path, s
         await store.release("index:local/:fake", "another")
         await settled(scout)
         assert await names(scout) == ["change", "tool0", "tool1"]
+    await store.close()
+
+
+async def test_a_server_that_fails_when_its_turn_comes_late_is_asked_once_more(tmp_path, settings):
+    server = fake(tmp_path, "fake", "--names", "refuse_list", "--tools", "1")
+    store = open_store(settings, lambda _caller, _facets: True)
+    await store.open()
+    assert await store.lease("index:local/:fake", "another", 60)
+    async with replica(settings, HashEmbedder(), server.config) as scout:
+        await until(lambda: live_of(scout)._late == {"fake"})
+        await live_of(scout).server("fake").call_tool("refuse_list", {}, caller=scout.caller)
+        await store.release("index:local/:fake", "another")
+        await until(lambda: bool(live_of(scout).reports))
+        assert await names(scout) == ["refuse_list", "tool0"]
     await store.close()
 
 

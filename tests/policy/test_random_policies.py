@@ -12,7 +12,7 @@ import pytest
 from embedders import HashEmbedder, hash_vector
 from promises import promise
 from toolscout import Caller, NotAllowedError, Scout, Settings, ToolNotFoundError
-from toolscout.models import Filter, Intent, Server
+from toolscout.models import Filter, Intent, Scope, Server
 from toolscout.policy.document import Policy, Rule
 from toolscout.policy.rules import Rules
 from toolscout.storage import open_store
@@ -115,6 +115,45 @@ async def test_found_listed_opened_explained_and_called_agree_under_every_policy
         assert len(seen) > 100
         explained = await scout.admin.explain(caller, key, "see")
         assert explained.allowed == (key in listed)
+
+
+class Counting(Rules):
+    """Rules that count how often they were asked."""
+
+    asked = 0
+
+    def __call__(self, caller: Caller, tool: Any) -> bool:
+        self.asked += 1
+        return super().__call__(caller, tool)
+
+
+@promise("access:one-predicate")
+async def test_callers_whom_the_policy_does_not_tell_apart_are_judged_once_and_all_others_apart() -> None:
+    rules, settings, dice = Counting(), Settings(store="memory:"), random.Random(11)
+    people = [
+        Caller(tenant=tenant, user=user, groups=frozenset(groups), key=key, servers=servers)
+        for tenant in TENANTS
+        for user in (None, *USERS)
+        for groups in ((), ("staff",), GROUPS)
+        for key in (None, "k1")
+        for servers in (None, frozenset({"shop"}))
+    ]
+    async with Scout(store=open_store(settings, rules), embedder=None, settings=settings, rules=rules) as scout:
+        for caller in (Caller(tenant="red"), Caller(tenant="blue"), Caller(tenant="red", user="ann")):
+            await scout.index([Source("shop", trusted=True), Source("post", trusted=False)], caller=caller)
+        for _ in range(100):
+            rules.apply(random_policy(dice))
+            for caller in dice.sample(people, len(people)):
+                tools = await scout._store.stored_tools(Scope(tenant=caller.tenant))
+                own = await scout._store.stored_tools(caller.scope) if caller.user else []
+                wanted = {tool.key for tool in (*tools, *own) if Rules(rules.policy)(caller, tool)}
+                assert {item.key for item in await scout._store.facets(caller, Filter())} == wanted
+        rules.apply(Policy(allow=(Rule(name="staff", who=frozenset({"group:staff"})),)))
+        before = rules.asked
+        for number in range(1_000):
+            caller = Caller(tenant="blue", user=f"user {number}", groups=frozenset({"staff"}))
+            assert (await scout._store.overview(caller)).total == 2 * len(NAMES)
+        assert rules.asked - before == 2 * len(NAMES)
 
 
 async def called(scout: Scout, caller: Caller, key: str) -> bool:

@@ -264,25 +264,42 @@ for line in sys.stdin:
 """
 
 
+def serving(**tools: str) -> Config:
+    """Write the config of a live server with these tools, by name and description."""
+    listed = [{"name": name, "description": said, "inputSchema": {"type": "object"}} for name, said in tools.items()]
+    args = ("-c", SERVES, json.dumps(listed))
+    return Config(servers=(ServerConfig(title="notes", transport="stdio", command=sys.executable, args=args),))
+
+
 @promise("catalog:pin", "catalog:quarantine")
 async def test_a_live_server_that_turns_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    def config(*tools: dict[str, Any]) -> Config:
-        args = ("-c", SERVES, json.dumps([{"inputSchema": {"type": "object"}, **tool} for tool in tools]))
-        return Config(servers=(ServerConfig(title="notes", transport="stdio", command=sys.executable, args=args),))
-
     caplog.set_level(logging.WARNING, logger="toolscout")
-    good = {"name": "sync", "description": "Sync the notes."}
     settings = Settings(store="memory:", reindex_interval_s=0.05)
-    async with Scout.open(config(good), settings=settings, embedder=HashEmbedder()) as scout:
+    async with Scout.open(serving(sync="Sync the notes."), settings=settings, embedder=HashEmbedder()) as scout:
         assert len(await scout.list_tools()) == 1
         assert not caplog.records
-        turned = config({**good, "description": "Sync them."}, {"name": "evil", "description": POISON})
-        await (await scout.connect(turned)).settled()
+        await (await scout.connect(serving(sync="Sync them.", evil=POISON))).settled()
         await until(lambda: len(caplog.records) == 2)
         assert [match.tool.key for match in await scout.list_tools()] == ["notes__sync"]
     assert "'notes__evil' is held back: " in caplog.text
     assert "'notes__sync' has another definition" in caplog.text
     assert "toolscout changes" in caplog.text
+
+
+@promise("catalog:quarantine")
+async def test_what_waits_is_told_once_and_what_no_longer_waits_is_not_remembered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING, logger="toolscout")
+    settings = Settings(store="memory:", reindex_interval_s=0.05)
+    stays = {"stays": POISON}
+    async with Scout.open(serving(**stays), settings=settings, embedder=HashEmbedder()) as scout:
+        assert scout.live is not None
+        for number in range(1, 4):
+            await scout.connect(serving(**stays, **{f"evil{number}": POISON}))
+            await until(lambda number=number: f"evil{number}" in caplog.text)  # type: ignore[misc]
+        assert {key for key, _ in scout.live._told} == {"notes__stays", "notes__evil3"}
+    assert caplog.text.count("'notes__stays'") == 1
 
 
 @promise("catalog:quarantine")

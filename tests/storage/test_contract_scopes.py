@@ -7,7 +7,7 @@ import pytest
 from catalogues import OpenStore, keys, look_for, many, publish
 from embedders import HashEmbedder
 from promises import promise
-from toolscout.errors import ToolNotFoundError
+from toolscout.errors import InvalidValueError, ToolNotFoundError
 from toolscout.models import Caller, Scope
 from toolscout.ports import Store
 
@@ -54,6 +54,14 @@ async def test_removing_a_user_takes_out_all_that_the_user_added_and_nothing_els
     assert await store.servers(ANNS) == []
     assert await keys(store, BOB) == ["studio__forge", "studio__paint"]
     assert await store.remove_user("elsewhere", "bob") == 0
+
+
+async def test_an_empty_name_removes_nobody_and_above_all_not_everyone(store: Store) -> None:
+    await publish(store, [PAINT], own={"ann": [FORGE]})
+    for tenant, user in (("local", ""), ("", "ann"), ("", "")):
+        with pytest.raises(InvalidValueError, match="empty"):
+            await store.remove_user(tenant, user)
+    assert await keys(store, ANN) == ["studio__forge", "studio__paint"]
 
 
 async def test_a_switch_turns_the_tool_of_its_scope_only(store: Store) -> None:

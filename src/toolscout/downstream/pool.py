@@ -81,6 +81,11 @@ class Downstream:
                 kept=frozenset(both - other),
             )
 
+    def ask_again(self, key: str) -> None:
+        """Tell of a server as if it had changed, as soon as its interval allows; one that is gone is not told of."""
+        if key in self._notices:
+            self._notices[key].ask()
+
     async def close(self) -> None:
         """End every session and process; nothing of any server is left afterwards."""
         async with self._applying:

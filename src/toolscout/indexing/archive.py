@@ -163,9 +163,8 @@ class _Reader:
         return readers[kind](row)
 
     def _begin(self, row: Mapping[str, Any]) -> Scope:
-        owner = None if row.get("owner") is None else _text(row, "owner")
-        scope = Scope(tenant=_text(row, "tenant"), owner=owner)
-        if not scope.tenant or scope.owner == "" or scope in self._scopes:
+        tenant, owner = _text(row, "tenant"), None if row.get("owner") is None else _text(row, "owner")
+        if not tenant or owner == "" or (scope := Scope(tenant=tenant, owner=owner)) in self._scopes:
             raise ValueError("the scope has an empty name, or comes twice")
         self._scopes.add(scope)
         self._scope = scope

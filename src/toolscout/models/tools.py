@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolscout.errors import InvalidValueError
+
 LOCAL = "local"
 """The tenant, and the server, of everything that names none."""
 
@@ -17,6 +19,10 @@ class Scope:
 
     tenant: str = LOCAL
     owner: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty name."""
+        _refuse_empty(self.tenant, self.owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +41,23 @@ class Caller:
     scopes: frozenset[str] = frozenset()
     """What the key or the token is good for."""
 
+    def __post_init__(self) -> None:
+        """Refuse an empty name."""
+        _refuse_empty(self.tenant, self.user)
+
     @property
     def scope(self) -> Scope:
         """Where what this caller indexes, removes or switches belongs: to the user, or to everyone of the tenant."""
         return Scope(tenant=self.tenant, owner=self.user)
+
+
+def _refuse_empty(tenant: str, user: str | None) -> None:
+    """Refuse what a store would take for everyone: a slip must not reach what all users of a tenant share."""
+    if not tenant or user == "":
+        raise InvalidValueError(
+            f"the name of the {'user' if tenant else 'tenant'} is empty",
+            hint="give a name, or leave it out",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

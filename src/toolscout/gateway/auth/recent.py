@@ -23,6 +23,11 @@ class Recent(Generic[_Value]):
         known = self._known.get(name)
         return (known[1],) if known is not None and self._clock() < known[0] else None
 
+    def last(self, name: Hashable) -> _Value | None:
+        """Return what was known last, however long ago, for when it cannot be found out again."""
+        known = self._known.get(name)
+        return known[1] if known is not None else None
+
     def put(self, name: Hashable, value: _Value, for_s: float) -> None:
         """Remember a value for so many seconds."""
         self._known[name] = self._clock() + for_s, value

@@ -11,11 +11,14 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAut
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl, ValidationError
+from starlette.authentication import AuthenticationError
 from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from toolscout.errors import SettingError
+from toolscout.errors import SettingError, to_wire
 from toolscout.gateway.auth.jwks import KeySet, is_safe
 from toolscout.gateway.auth.tokens import ALGORITHMS, Tokens
 from toolscout.gateway.auth.verify import FindKey, Verifier
@@ -36,11 +39,11 @@ class Authentication:
     resource: AnyHttpUrl | None = None
 
     def before(self, app: ASGIApp) -> ASGIApp:
-        """Put the check before an application: who is not verified gets 401, who lacks the scope 403."""
+        """Put it before an application: 401 where it refuses, 403 without the scope, 503 where it cannot tell."""
         metadata = build_resource_metadata_url(self.resource) if self.resource else None
         required = RequireAuthMiddleware(app, list(self.scopes), metadata)
         backend = BearerAuthBackend(self.verifier, resource_server_url=self.resource)
-        return AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend)
+        return AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend, on_error=_try_again)
 
     def routes(self) -> list[Route]:
         """Return the routes that tell clients where to get a token; none where there is no issuer."""
@@ -76,6 +79,11 @@ def authentication_for(
         issuer=urls.issuer_url,
         resource=urls.resource_server_url,
     )
+
+
+def _try_again(_connection: HTTPConnection, error: AuthenticationError) -> JSONResponse:
+    wire = to_wire(error.__cause__ or error)
+    return JSONResponse(wire, status_code=503, headers={"Retry-After": "1"})
 
 
 def _urls(settings: Settings) -> AuthSettings:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 from mcp.server.auth.provider import AccessToken
+from starlette.authentication import AuthenticationError
 
-from toolscout.errors import AuthError, ToolscoutError
+from toolscout.errors import AuthError, StoreError, ToolscoutError
 from toolscout.gateway.auth.recent import Recent
 from toolscout.gateway.auth.tokens import Tokens
 from toolscout.gateway.identity import CALLER
@@ -19,6 +20,7 @@ from toolscout.policy.keys import caller_of_key, opens, split_token
 
 _log = logging.getLogger("toolscout")
 _KEY_TTL_S = 1.0
+_UNSURE_KEY_TTL_S = 5.0
 _TOKEN_TTL_S = 30.0
 _REMEMBERED = 4_096
 
@@ -29,8 +31,9 @@ FindKey = Callable[[str], Awaitable[ApiKey | None]]
 class Verifier:
     """The SDK's TokenVerifier.
 
-    A key that was looked up is good for a second, so that a revoked one is soon refused. A token that was verified is
-    not computed again for half a minute, as long as it has not expired and the issuer's keys are the same.
+    A key that was looked up is good for a second, so that a revoked one is soon refused; while the store fails, what it
+    said last of a key stays true. A token that was verified is not computed again for half a minute, as long as it has
+    not expired and the issuer's keys are the same.
     """
 
     def __init__(
@@ -49,7 +52,10 @@ class Verifier:
         self._verified: Recent[AccessToken] = Recent(most=_REMEMBERED, clock=clock)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the token is good for, or None; nothing that is wrong with it is told to whoever sent it."""
+        """Return what the token is good for, or None; nothing that is wrong with it is told to whoever sent it.
+
+        A key that nobody can look up now is not refused: AuthenticationError is raised, and its cause may be told.
+        """
         try:
             if token.startswith("tsk_"):
                 return await self._key(token)
@@ -57,6 +63,9 @@ class Verifier:
                 return await self._token(token, self._tokens)
         except AuthError as error:
             _log.info("a token was refused: %s", error.message)
+        except StoreError as error:
+            _log.warning("a key cannot be looked up now: %s", error.message)
+            raise AuthenticationError from StoreError("keys cannot be looked up now", hint="try again in a second")
         except ToolscoutError as error:
             _log.warning("a token cannot be verified now, so it is refused: %s", error.message)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong with a token, it opens nothing
@@ -73,8 +82,13 @@ class Verifier:
     async def _lookup(self, number: str) -> ApiKey | None:
         if (known := self._keys.get(number)) is not None:
             return known[0]
-        key = await self._find_key(number)
-        self._keys.put(number, key, _KEY_TTL_S)
+        try:
+            key, for_s = await self._find_key(number), _KEY_TTL_S
+        except StoreError:
+            key, for_s = self._keys.last(number), _UNSURE_KEY_TTL_S
+            if key is None:
+                raise
+        self._keys.put(number, key, for_s)
         return key
 
     async def _token(self, token: str, tokens: Tokens) -> AccessToken:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -44,7 +44,7 @@ class Snapshot:
         self.model_id = model_id
         self.generation = max((segment.generation for segment in self.segments), default=0)
         self._predicate = predicate
-        self._views: OrderedDict[tuple[Caller, int], View] = OrderedDict()
+        self._views: OrderedDict[tuple[Hashable, ...], View] = OrderedDict()
         self._vocabularies: WeakKeyDictionary[View, Sequence[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
@@ -53,8 +53,13 @@ class Snapshot:
         return sum(map(len, self.segments))
 
     def view(self, caller: Caller) -> View:
-        """Return what the caller may see, asking the predicate once for each tool and remembering the answer."""
-        asked = caller, getattr(self._predicate, "version", 0)
+        """Return what the caller may see, asking the predicate once for each tool and remembering the answer.
+
+        Callers whom the predicate judges alike share it, but not what was judged while the policy changed.
+        """
+        version, alike = self._version, getattr(self._predicate, "alike", None)
+        own = caller.user if len(self.segments) > 1 else None
+        asked = version, own, alike(caller) if alike else caller
         with self._lock:
             if (known := self._views.get(asked)) is not None:
                 self._views.move_to_end(asked)
@@ -72,11 +77,17 @@ class Snapshot:
             categories=tuple(sorted({item.category for item in shown})),
             servers=tuple(sorted({item.server for item in shown})),
         )
+        if self._version != version:
+            return view
         with self._lock:
             self._views[asked] = view
             while len(self._views) > _REMEMBERED_CALLERS:
                 self._views.popitem(last=False)
         return view
+
+    @property
+    def _version(self) -> int:
+        return getattr(self._predicate, "version", 0)
 
     def find(self, caller: Caller, key: str) -> tuple[Segment, int] | None:
         """Return where the key stands, when the caller may see it: their own tool before everyone's."""

@@ -1,0 +1,78 @@
+"""The database is away: whoever was let in stays in, and nobody is told that a good key is bad."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import psycopg
+import pytest
+
+from guarded import guarded
+from postgres_server import PostgresServer, with_database
+from promises import promise
+from scripted import Scripted
+from toolscout.errors import StoreError
+from waiting import eventually
+
+RECOVERY_S = 5.0
+ASK_AGAIN_S = 5.01
+
+
+@pytest.fixture
+def tools() -> Scripted:
+    """Give a server with one tool."""
+    server = Scripted("demo")
+    server.tool("echo", description="Say back what was said")
+    return server
+
+
+@promise("store:down")
+async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
+    fragile: PostgresServer, tools: Scripted
+) -> None:
+    with psycopg.connect(fragile.url, autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS keys_down WITH (FORCE)")
+        admin.execute("CREATE DATABASE keys_down")
+    async with guarded({"acme": [tools]}, store=with_database(fragile.url, "keys_down"), surface="all") as served:
+        known, stranger, revoked = [await served.key("acme") for _ in range(3)]
+        expired = await served.key("acme", expires_at=time.time() - 1)
+        await served.scout.admin.revoke_key(revoked.split("_")[1])
+        unknown = "tsk_" + "a" * 10 + "_" + "b" * 43
+        wrong = known[:-1] + ("A" if known[-1] != "A" else "B")
+        assert await served.names(known) == ["demo__echo"]
+        for bad in (revoked, expired, unknown, wrong):
+            assert (await served.ask(bad, "tools/list")).status_code == 401
+
+        await asyncio.to_thread(fragile.stop)
+        for _ in range(2):
+            served.clock.now += ASK_AGAIN_S
+            assert await served.names(known) == ["demo__echo"]
+        for bad in (revoked, expired, wrong):
+            assert (await served.ask(bad, "tools/list")).status_code == 401
+        for unsure in (stranger, unknown):
+            later = await served.ask(unsure, "tools/list")
+            assert (later.status_code, later.headers["retry-after"]) == (503, "1")
+            assert later.json()["error"]["code"] == "store_unavailable"
+            assert "www-authenticate" not in later.headers
+            assert str(fragile.port) not in later.text, "who is not let in is not told where the database is"
+
+        await asyncio.to_thread(fragile.start)
+
+        async def opens() -> bool:
+            return (await served.ask(stranger, "tools/list")).status_code == 200
+
+        await eventually(opens, RECOVERY_S)
+        await served.scout.admin.revoke_key(known.split("_")[1])
+        served.clock.now += ASK_AGAIN_S
+        assert (await served.ask(known, "tools/list")).status_code == 401
+
+
+@promise("store:down")
+async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted) -> None:
+    async with guarded({"acme": [tools]}) as served:
+        good = await served.key("acme")
+        served.store._store._db.execute("PRAGMA query_only = ON")
+        with pytest.raises(StoreError):
+            await served.key("acme")
+        assert (await served.ask(good, "tools/list")).status_code == 200
