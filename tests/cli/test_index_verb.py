@@ -56,12 +56,11 @@ def test_the_summary_counts_what_happened(toolscout: Run, store: str, file: Path
 def test_people_see_the_reasons(toolscout: Run, store: str, file: Path) -> None:
     ran = toolscout("index", "--tools", str(file), "--store", store)
     assert ran.code == 0
-    assert "2 tools: 2 new" in ran.out
-    assert "2 dropped" in ran.out
-    assert f"dropped {file}:2: not JSON" in ran.out
+    assert "2 tools: 2 new, 2 dropped (" in ran.out
+    assert f"dropped {file}:2: not JSON: Expecting value at column 1\n" in ran.out
     assert "its input_schema must be an object, not int" in ran.out
     again = toolscout("index", "--tools", str(file), "--store", store)
-    assert "2 unchanged" in again.out
+    assert "2 tools: 2 unchanged, 2 dropped (" in again.out
 
 
 def test_strict_makes_a_bad_line_an_error_and_indexes_nothing(toolscout: Run, store: str, file: Path) -> None:

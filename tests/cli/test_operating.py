@@ -208,7 +208,7 @@ def test_indexing_says_what_waits_and_what_to_type(toolscout: Run, index: Run, s
     first = index(NOTES, LISTS)
     assert "toolscout changes" not in first.out
     ran = index({**NOTES, "description": "Sync them."}, LISTS, POISON)
-    assert "1 held back" in ran.out
+    assert ran.out.startswith("3 tools, 2 findable and 1 held back: 1 new, 1 changed, 1 unchanged (")
     assert "held back notes__evil: " in ran.out
     assert "changed notes__sync" in ran.out
     assert "`toolscout changes`" in ran.out
@@ -249,7 +249,7 @@ def test_changes_show_the_difference_and_the_finding_until_it_is_decided(
     ran = index(
         {**NOTES, "description": "Sync the notes of a usеr."}, {**LISTS, "input_schema": {"type": "object"}}, POISON
     )
-    assert "0 changed  3 unchanged" in ran.out
+    assert ": 3 unchanged (" in ran.out
     assert "toolscout changes" not in ran.out
     ran = index({**NOTES, "description": "Again."}, LISTS, {**POISON, "description": "Harmless now."})
     assert toolscout("changes", "--store", store, "--json").json["changes"][0]["state"] == "kept out"

@@ -105,16 +105,17 @@ def show_tags(tags: Sequence[Tag]) -> None:
 def show_report(report: IndexReport) -> None:
     """Print what indexing did; what was left out is said with its reason."""
     out = console()
+    held = len(report.quarantined)
     counts = [
         (report.new, "new", "green"),
         (report.changed, "changed", "yellow"),
         (report.unchanged, "unchanged", "dim"),
         (report.removed, "removed", "red"),
         (len(report.dropped), "dropped", "red"),
-        (len(report.quarantined), "held back", "red"),
     ]
-    shown = Text("  ").join(Text(f"{count:,} {word}", style=style if count else "dim") for count, word, style in counts)
-    out.print(Text(f"{report.total:,} tools: ") + shown + Text(f"  ({report.took_ms / 1_000:.1f} s)", style="dim"))
+    shown = Text(", ").join(Text(f"{count:,} {word}", style=style) for count, word, style in counts if count)
+    total = f"{report.total:,} tools" + (f", {report.total - held:,} findable and {held:,} held back" if held else "")
+    out.print(Text(f"{total}: " if shown else total) + shown + Text(f" ({report.took_ms / 1_000:.1f} s)", style="dim"))
     if report.unembedded:
         message = "tools have no vector yet: they are found by words until `toolscout index` runs again"
         out.print(Text(f"{report.unembedded:,} {message}", style="yellow"))
