@@ -77,6 +77,21 @@ def test_a_revoked_or_expired_key_says_so_and_others_stay(toolscout: Run, store:
     assert len(toolscout("keys", "list", "--tenant", "other", "--store", store, "--json").json["keys"]) == 1
 
 
+def test_the_list_of_keys_fits_a_terminal_of_80_columns(
+    toolscout: Run, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    wanted = ("--tenant", "acme", "--user", "ann", "--group", "engineering", "--expires", "90d", "--store", store)
+    key = toolscout("keys", "create", *wanted, "--json").json
+    toolscout("keys", "revoke", key["id"], "--store", store)
+    shown = toolscout("keys", "list", "--store", store).out
+    row = next(line for line in shown.splitlines() if key["prefix"] in line)
+    assert all(said in row for said in ("revoked", "ann of acme", "engineering", "never", "in 90 days"))
+    assert "scopes" not in shown
+    toolscout("keys", "create", *wanted, "--scope", "tools", "--note", "the laptop that she takes along")
+    assert "revoked" in toolscout("keys", "list", "--store", store).out
+
+
 def test_mistakes_with_keys_are_told(toolscout: Run, store: str) -> None:
     for options in (["--expires", "soon"], ["--expires", "2020-01-01"], ["--user", " "], ["--group", "a\nb"]):
         assert toolscout("keys", "create", "--tenant", "acme", *options, "--store", store).code == 2
