@@ -66,6 +66,22 @@ def test_related_names_the_relation(toolscout: Run, sample_store: str) -> None:
     assert "jira__createIssue" in shown.out
 
 
+@pytest.mark.parametrize("verb", ["list", "related", "search"])
+def test_keys_stay_whole_on_a_terminal_of_80_columns(
+    toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"read_the_whole_book_of_number_{number}" for number in range(3)]
+    rows = [{"server": "library", "name": name, "description": "Read a book, " * 9, "related": names} for name in names]
+    store, file = f"sqlite:///{tmp_path / 'catalogue.db'}", tmp_path / "tools.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    toolscout("index", "--tools", str(file), "--store", store)
+    arguments = {"related": [f"library__{names[0]}"], "search": ["read a book"]}.get(verb, [])
+    ran = toolscout(verb, *arguments, "--store", store)
+    assert f" library__{names[1]} " in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
 def test_describe_shows_tools_whole(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("describe", "gmail__send_email", "github__create_issue", "--store", sample_store, "--json")
     assert [tool["key"] for tool in ran.json["tools"]] == ["gmail__send_email", "github__create_issue"]
