@@ -66,6 +66,11 @@ def test_a_command_that_cannot_be_read_is_exit_code_two(toolscout: Run, argument
     assert ran.out == ""
     assert ran.err
     assert "Traceback" not in ran.err
+    machine = toolscout(*arguments, "--json")
+    assert (machine.code, machine.err) == (2, "")
+    assert machine.json["error"]["code"] == "usage"
+    assert machine.json["error"]["message"]
+    assert "--help` shows how" in machine.json["error"]["hint"]
 
 
 @pytest.mark.parametrize("url", ["redis://here", "sqlite:///", "catalogue.db", "mysql://db"])
