@@ -81,6 +81,36 @@ def test_a_store_that_does_not_exist_says_which_do(toolscout: Run, url: str) -> 
     assert "sqlite:///PATH" in ran.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "mail"),
+        ("list",),
+        ("categories",),
+        ("tags",),
+        ("related", "a__b"),
+        ("describe", "a__b"),
+        ("export", "-"),
+        ("changes",),
+        ("approve", "a__b"),
+        ("enable", "a__b"),
+        ("keys", "list"),
+        ("keys", "revoke", "abc"),
+        ("policy", "check", "a__b"),
+    ],
+)
+def test_whoever_only_looks_makes_no_catalogue_of_a_misspelt_path(
+    toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    path = tmp_path / "typo" / "catalogue.db"
+    ran = toolscout(*arguments, "--store", f"sqlite:///{path}")
+    assert (ran.code, ran.out) == (3, "")
+    assert f"error: there is no catalogue at {path}" in ran.err
+    monkeypatch.setenv("TOOLSCOUT_STORE", f"sqlite:///{path}")
+    assert toolscout(*arguments).code == 3
+    assert not path.parent.exists()
+
+
 def test_a_file_that_is_no_catalogue_is_exit_code_three(toolscout: Run, tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     path.write_bytes(b"this is no database at all, but long enough to be taken for one" * 50)

@@ -157,7 +157,7 @@ def _with_scout(store: str | None, work: Callable[[Scout], Awaitable[_Result]]) 
     from toolscout.scout import Scout
 
     async def walk() -> _Result:
-        async with Scout.open(store=store) as scout:
+        async with Scout.open(store=options.existing(store)) as scout:
             return await work(scout)
 
     return options.run(walk())

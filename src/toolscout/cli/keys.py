@@ -86,7 +86,7 @@ def list_(
     from toolscout.scout import Scout
 
     async def walk() -> list[ApiKey]:
-        async with Scout.open(store=store) as scout:
+        async with Scout.open(store=options.existing(store)) as scout:
             return await scout.admin.api_keys(tenant)
 
     found = options.run(walk())
@@ -111,7 +111,7 @@ def revoke(
     wanted = key_id.removeprefix("tsk_").split("_")[0]
 
     async def walk() -> ApiKey:
-        async with Scout.open(settings=options.operating(store)) as scout:
+        async with Scout.open(settings=options.operating(options.existing(store))) as scout:
             return await scout.admin.revoke_key(wanted)
 
     typer.echo(f"revoked {options.run(walk()).id}")

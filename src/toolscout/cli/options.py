@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from toolscout.errors import StoreError
 from toolscout.models import LOCAL, Caller
 from toolscout.settings import Settings, data_folder
 
@@ -44,6 +45,16 @@ DetailLevel = Annotated[
 def caller_named(user: str | None = None, tenant: str = LOCAL, groups: list[str] | None = None) -> Caller:
     """Return the local caller, or whom `--as`, `--tenant` and `--group` name."""
     return Caller(tenant=tenant, user=user, groups=frozenset(groups or ()))
+
+
+def existing(store: str | None) -> str | None:
+    """Return the store that was named; for whoever only looks, a file that is not there is a mistake, not a new one."""
+    from toolscout.storage import sqlite_file
+
+    path = sqlite_file(store or Settings.from_env().store)
+    if path is not None and not path.exists():
+        raise StoreError(f"there is no catalogue at {path}", hint="check the path; `toolscout index` makes one")
+    return store
 
 
 def operating(store: str | None = None) -> Settings:

@@ -55,7 +55,7 @@ def check(
     if key is None:
         _show_policy(read or Policy(), source, json=json)
         return
-    settings = replace(settings, store=store or settings.store, policy=source)
+    settings = replace(settings, store=options.existing(store) or settings.store, policy=source)
     caller = options.caller_named(user, tenant, group)
     see, call = options.run(_decide(settings, caller, key))
     _show_decisions(key, caller, see, call, json=json)

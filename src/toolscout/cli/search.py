@@ -88,6 +88,6 @@ def search(
 async def _search(queries: list[str], store: str | None, asked: dict[str, Any]) -> list[Answer]:
     from toolscout.scout import Scout
 
-    async with Scout.open(store=store) as scout:
+    async with Scout.open(store=options.existing(store)) as scout:
         await scout.warm()
         return await scout.search_tools(queries, **asked)
