@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolscout.discovery.answer import answer_listing, answer_query
 from toolscout.discovery.browse import take_page
 from toolscout.discovery.check import check_count, check_detail, check_filter
+from toolscout.discovery.named import check_servers, check_tags
 from toolscout.discovery.related import rank_related
 from toolscout.discovery.suggest import not_found
 from toolscout.errors import InvalidValueError
@@ -72,7 +73,11 @@ class Browsing:
     async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:
         check_detail(detail)
         check_filter(narrow, (await self.store.overview(caller)).categories)
-        return await self.store.facets(caller, narrow)
+        await check_servers(self.store, narrow.servers, caller)
+        found = await self.store.facets(caller, narrow)
+        if narrow.tags and not found:
+            await check_tags(self.store, narrow.tags, caller)
+        return found
 
     async def _listed(
         self, shown: Sequence[Facets], matched: int, detail: Detail, caller: Caller, page: Pagination | None = None
