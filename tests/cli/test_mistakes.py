@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,7 @@ def test_a_mistake_is_told_in_words(
     assert ran.err.startswith("error: ")
     assert "hint: " in ran.err
     assert "Traceback" not in ran.err
+    assert not re.search(r"[a-z]+_tools|list_tags|[a-z]='", ran.err), "a hint in the language of another surface"
     machine = toolscout(*arguments, "--store", sample_store, "--json")
     assert machine.code == code
     assert machine.err == ""

@@ -81,6 +81,7 @@ def test_nothing_found_is_exit_code_one_with_suggestions(toolscout: Run, sample_
     assert ran.code == 1
     assert "No tool fits" in ran.out
     assert "communication" in ran.out
+    assert "--threshold 0 shows the nearest tools" in ran.out
     machine = toolscout("search", "zqxj vvkk wlrm", "--ranker", "keyword", "--store", sample_store, "--json")
     assert machine.code == 1
     assert machine.json["tools"] == []

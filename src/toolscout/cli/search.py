@@ -82,6 +82,8 @@ def search(
     else:
         for text, answer in zip(queries, answers, strict=True):
             show_answer(answer, text if len(answers) > 1 else "")
+        if not any(answer.metadata.matched for answer in answers) and (threshold is None or threshold > 0):
+            console().print("--threshold 0 shows the nearest tools, however far.")
     if not any(answers):
         raise typer.Exit(1)
 

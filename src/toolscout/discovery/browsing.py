@@ -38,7 +38,7 @@ class Browsing:
     async def tagged(self, narrow: Filter, detail: Detail, caller: Caller) -> Answer:
         """Return the tools that carry the tags of the filter, in the order of keys."""
         if not narrow.tags:
-            raise InvalidValueError("no tag is given", hint="name at least one; list_tags shows them")
+            raise InvalidValueError("no tag is given", hint="name at least one")
         tools = await self._narrowed(narrow, detail, caller)
         return await self._listed(tools[: self.settings.max_limit], len(tools), detail, caller)
 
@@ -59,7 +59,7 @@ class Browsing:
         """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
         keys = list(dict.fromkeys([names] if isinstance(names, str) else names))
         if not keys:
-            raise InvalidValueError("no key is given", hint="name at least one; search_tools finds them")
+            raise InvalidValueError("no key is given", hint="name at least one; a search finds them")
         tools = await self.store.tools(caller, keys)
         shown = [tools[key] for key in keys if key in tools]
         visible = await self.store.facets(caller, Filter()) if len(shown) < len(keys) else ()
