@@ -33,7 +33,13 @@ Run = Callable[..., Any]
         (("related", "gmail__send_email", "--limit", "0"), 2, "limit is 0"),
         (("related", "nothing"), 1, "no tool has the key 'nothing'"),
         (("describe", "nothing"), 1, "no tool has the key 'nothing'"),
-        (("index", "--tools", "/nowhere/tools.jsonl"), 2, "cannot be read"),
+        (("index", "--tools", "/nowhere/tools.jsonl"), 2, "cannot be read: No such file or directory"),
+        (
+            ("policy", "check", "--policy", "/nowhere.toml"),
+            2,
+            "/nowhere.toml cannot be read: No such file or directory",
+        ),
+        (("eval", "a.jsonl", "/nowhere.jsonl"), 2, "/nowhere.jsonl cannot be read: No such file or directory"),
         (("index", "--tools", "x.jsonl", "--sample"), 2, "exclude one another"),
     ],
 )

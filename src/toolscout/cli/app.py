@@ -91,7 +91,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that cannot write a character is no reason to fail
     machine = "--json" in sys.argv
     try:
-        raise SystemExit(app(standalone_mode=not machine))
+        raise SystemExit(_without_types(typer.main.get_command(app))(standalone_mode=not machine))
     except (ToolscoutError, _Unreadable) as error:
         told = error if isinstance(error, ToolscoutError) else _usage(error)
         if machine:
@@ -104,6 +104,17 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+
+
+def _without_types(command: Any, above: typer.Context | None = None) -> Any:
+    """Take away the type that typer's help writes behind every flag: there is nothing to give to one."""
+    context = typer.Context(command, parent=above, **command.context_settings)
+    for option in command.get_params(context):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _without_types(inner, context)
+    return command
 
 
 def _usage(error: Any) -> UsageError:

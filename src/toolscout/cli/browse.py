@@ -62,6 +62,8 @@ def list_(
         console().print(why)
     else:
         show_answer(answer)
+        if answer.pagination and answer.pagination.page_size < page_size:
+            console().print(f"A page holds at most {answer.pagination.page_size}.")
 
 
 def categories(
@@ -142,7 +144,7 @@ def related(
 
 
 def describe(
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")],
     user: options.As = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,

@@ -53,7 +53,7 @@ def changes(
 
 
 def approve(
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")],
     keep_out: Annotated[
         bool, typer.Option("--keep-out", help="Keep them from everyone instead, whatever they change into.")
     ] = False,

@@ -33,7 +33,9 @@ ConfigFiles = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 As = Annotated[str | None, typer.Option("--as", metavar="USER", help="See the catalogue as this user sees it.")]
-Tenant = Annotated[str, typer.Option("--tenant", metavar="T", help="Which tenant. Default: the local one.")]
+Tenant = Annotated[
+    str, typer.Option("--tenant", metavar="T", show_default=False, help="Which tenant. Default: the local one.")
+]
 Groups = Annotated[
     list[str] | None, typer.Option("--group", metavar="G", help="A group that the user is in. May be repeated.")
 ]

@@ -30,7 +30,7 @@ def _root() -> None:
 
 @app.command("check")
 def check(
-    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The key of a tool to decide about.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="The key of a tool to decide about.")] = None,
     user: Annotated[str | None, typer.Option("--as", metavar="USER", help="Decide for this user.")] = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,

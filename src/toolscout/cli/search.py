@@ -12,7 +12,9 @@ from toolscout.models import LOCAL, Answer
 
 
 def search(
-    query: Annotated[list[str], typer.Argument(help="What the tool should do; unquoted words join into one query.")],
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY", help="What the tool should do; unquoted words join into one query.")
+    ],
     also: Annotated[
         list[str] | None, typer.Option("--also", metavar="QUERY", help="A further query, answered in the same pass.")
     ] = None,

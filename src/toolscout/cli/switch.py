@@ -9,7 +9,7 @@ import typer
 from toolscout.cli import options
 from toolscout.models import LOCAL, Caller
 
-Keys = Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")]
+Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")]
 
 
 def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
