@@ -268,6 +268,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_to_change(open_gatewa
     assert not demo.calls
 
 
+@promise("proto:malformed")
 async def test_a_misspelt_filter_is_told_and_never_left_out(open_gateway, demo):
     async with open_gateway(demo, surface="browse") as opened, raw_client(opened.server, "2026-07-28") as client:
         asked = {"name": "search_tools", "arguments": {"query": "echo", "server": "demo"}}

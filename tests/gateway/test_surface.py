@@ -113,7 +113,7 @@ async def test_a_catalogue_of_any_size_stays_within_the_budget(open_scout):
     assert "more" in tools[0].description
 
 
-@promise("proto:list-stable")
+@promise("proto:malformed")
 @pytest.mark.parametrize(
     "given",
     [

@@ -89,16 +89,16 @@ async def _index(
                 bar.update(task, completed=done, total=total)
 
             reports = [await scout.index_tools(file, strict=strict, caller=caller, progress=progress) for file in files]
+            caught_up = [] if files else [await scout.refresh(caller=caller, progress=progress)]
             if config is not None:
                 bar.update(task, description="connecting")
                 if caller.tenant != LOCAL:
                     report, servers = await _index_for(scout, config, caller)
-                    return [*reports, report], servers
+                    return [*reports, merged([*caught_up, report])], servers
                 live = await scout.connect(config)
                 await live.settled()
-                made = live.reports or [await scout.refresh(caller=caller, progress=progress)]
-                return [*reports, merged(made)], live.statuses()
-            return reports or [await scout.refresh(caller=caller, progress=progress)], []
+                return [*reports, merged([*caught_up, *live.reports])], live.statuses()
+            return reports or caught_up, []
 
 
 async def _index_for(scout: Scout, config: Config, caller: Caller) -> tuple[IndexReport, list[ServerStatus]]:
