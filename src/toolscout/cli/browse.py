@@ -58,7 +58,7 @@ def list_(
     )
     if json:
         print_json(format_answer(answer))
-    elif why:
+    elif why and not answer:
         console().print(why)
     else:
         show_answer(answer)
