@@ -32,7 +32,7 @@ $(UV):
 	.tools/bin/pip install --quiet --disable-pip-version-check uv
 
 .venv/installed: $(UV) pyproject.toml uv.lock
-	$(UV) sync --quiet --frozen --inexact --no-dev --python $(PYTHON)
+	$(UV) sync --quiet --frozen --inexact --no-dev --compile-bytecode --python $(PYTHON)
 	@touch $@
 
 .venv/developing: $(UV) pyproject.toml uv.lock

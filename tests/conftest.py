@@ -38,6 +38,7 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         for name in [name for name in os.environ if name.startswith("TOOLSCOUT_")]:
             patch.delenv(name)
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         patch.setenv("COLUMNS", "200")
         patch.delenv("FORCE_COLOR", raising=False)
         yield

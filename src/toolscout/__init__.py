@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         ToolscoutError,
         UnknownCategoryError,
         UnknownRankerError,
+        UnknownServerError,
+        UnknownTagError,
         UsageError,
     )
     from toolscout.models import (
@@ -79,6 +81,8 @@ _HOME = {
         "ToolscoutError",
         "UnknownCategoryError",
         "UnknownRankerError",
+        "UnknownServerError",
+        "UnknownTagError",
         "UsageError",
     ),
     "models": (
@@ -154,6 +158,8 @@ __all__ = [
     "ToolscoutError",
     "UnknownCategoryError",
     "UnknownRankerError",
+    "UnknownServerError",
+    "UnknownTagError",
     "UsageError",
     "__version__",
     "request_providers",

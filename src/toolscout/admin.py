@@ -83,6 +83,10 @@ class Admin:
                     return self._rules.explain(caller, replace(tool, enabled=enabled), act)
         return Decision(allowed=False, because="there is no such tool")
 
+    async def holds_any(self, caller: Caller) -> bool:
+        """Tell whether there is a server for the caller's tenant or for them, whether or not they may see its tools."""
+        return any([await self._store.servers(scope) for scope in {caller.scope, Scope(tenant=caller.tenant)}])
+
     # Keys
 
     async def create_key(

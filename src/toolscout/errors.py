@@ -8,6 +8,8 @@
     │   ├── InvalidValueError      a parameter out of its range or of the wrong kind
     │   ├── UnknownRankerError
     │   ├── UnknownCategoryError
+    │   ├── UnknownServerError
+    │   ├── UnknownTagError
     │   ├── InputFileError         a file cannot be read, or one of its lines is bad and --strict is set
     │   ├── ConfigError            a config file cannot be used; the message names file, server and field
     │   ├── PolicyError            a policy file cannot be used; the message names file, rule and field
@@ -88,6 +90,18 @@ class UnknownCategoryError(UsageError):
     """No tool that the caller may see is in that category."""
 
     code = "unknown_category"
+
+
+class UnknownServerError(UsageError):
+    """No tool that the caller may see is of that server."""
+
+    code = "unknown_server"
+
+
+class UnknownTagError(UsageError):
+    """No tool that the caller may see carries that tag."""
+
+    code = "unknown_tag"
 
 
 class InputFileError(UsageError):

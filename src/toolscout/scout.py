@@ -262,7 +262,7 @@ class Scout:
             explain=explain,
             top_k_services=top_k_services,
         )
-        answers = await self._search.answer([replace(asked, text=text) for text in texts], caller, self._sources.down)
+        answers = await self._search.search([replace(asked, text=text) for text in texts], caller, self._sources.down)
         return answers[0] if isinstance(query, str) else answers
 
     async def discover_tools(

@@ -39,6 +39,12 @@ def test_list_for_people_names_the_page(toolscout: Run, sample_store: str) -> No
     assert ran.err == ""
 
 
+def test_a_page_larger_than_there_are_says_so(toolscout: Run, sample_store: str) -> None:
+    ran = toolscout("list", "--page-size", "1000", "--store", sample_store)
+    assert "page 1 of 2\nA page holds at most 100.\n" in ran.out
+    assert "at most" not in toolscout("list", "--page-size", "100", "--store", sample_store).out
+
+
 def test_a_page_past_the_end_is_empty_and_no_failure(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("list", "--page", "9", "--store", sample_store)
     assert (ran.code, ran.out.strip()) == (0, "Nothing here.")
@@ -64,6 +70,22 @@ def test_related_names_the_relation(toolscout: Run, sample_store: str) -> None:
     shown = toolscout("related", "github__create_issue", "--store", sample_store)
     assert "explicitly_related" in shown.out
     assert "jira__createIssue" in shown.out
+
+
+@pytest.mark.parametrize("verb", ["list", "related", "search"])
+def test_keys_stay_whole_on_a_terminal_of_80_columns(
+    toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"read_the_whole_book_of_number_{number}" for number in range(3)]
+    rows = [{"server": "library", "name": name, "description": "Read a book, " * 9, "related": names} for name in names]
+    store, file = f"sqlite:///{tmp_path / 'catalogue.db'}", tmp_path / "tools.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    toolscout("index", "--tools", str(file), "--store", store)
+    arguments = {"related": [f"library__{names[0]}"], "search": ["read a book"]}.get(verb, [])
+    ran = toolscout(verb, *arguments, "--store", store)
+    assert f" library__{names[1]} " in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
 
 
 def test_describe_shows_tools_whole(toolscout: Run, sample_store: str) -> None:

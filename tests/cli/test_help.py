@@ -45,6 +45,12 @@ def test_the_help_of_a_verb_shows_an_example_that_the_verb_can_read(toolscout: R
         VERBS[verb].make_context(verb, arguments)
 
 
+@pytest.mark.parametrize("verb", ["", *sorted(VERBS)])
+def test_the_help_of_a_verb_says_nothing_twice_and_nothing_in_python(toolscout: Run, verb: str) -> None:
+    said = " ".join(toolscout(*verb.split(), "--help").out.split())
+    assert not re.search(r"<bool>|\.\.\.\}|\[\[|the local one. │? ?│? ?\[default", said)
+
+
 @pytest.mark.parametrize("verb", sorted(VERBS))
 def test_every_option_says_what_it_does(verb: str) -> None:
     for parameter in VERBS[verb].params:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from servers import stdio
+from serving import write_config
+
 Run = Callable[..., Any]
+EITHER = str(Path(__file__).parent.parent / "either_server.py")
 
 ROWS = [
     {"server": "mail", "name": "send", "description": "Send a letter."},
@@ -51,12 +56,11 @@ def test_the_summary_counts_what_happened(toolscout: Run, store: str, file: Path
 def test_people_see_the_reasons(toolscout: Run, store: str, file: Path) -> None:
     ran = toolscout("index", "--tools", str(file), "--store", store)
     assert ran.code == 0
-    assert "2 tools: 2 new" in ran.out
-    assert "2 dropped" in ran.out
-    assert f"dropped {file}:2: not JSON" in ran.out
+    assert "2 tools: 2 new, 2 dropped (" in ran.out
+    assert f"dropped {file}:2: not JSON: Expecting value at column 1\n" in ran.out
     assert "its input_schema must be an object, not int" in ran.out
     again = toolscout("index", "--tools", str(file), "--store", store)
-    assert "2 unchanged" in again.out
+    assert "2 tools: 2 unchanged, 2 dropped (" in again.out
 
 
 def test_strict_makes_a_bad_line_an_error_and_indexes_nothing(toolscout: Run, store: str, file: Path) -> None:
@@ -117,3 +121,27 @@ def test_without_a_model_tools_are_indexed_for_words_and_embedded_later(
     monkeypatch.delenv("TOOLSCOUT_EMBEDDER")
     ran = toolscout("index", "--store", store, "--json")
     assert ran.json[0]["embedded"] == 2
+
+
+def test_without_a_file_the_servers_of_the_config_folder_are_indexed(
+    toolscout: Run, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "toolscout").mkdir()
+    write_config(tmp_path / "toolscout", stdio("either", sys.executable, EITHER))
+    ran = toolscout("index", "--store", store)
+    assert (ran.code, "either" in ran.out) == (0, True)
+    assert toolscout("list", "--store", store, "--json").json["tools"]
+    tenant = toolscout("index", "--tenant", "acme", "--store", store)
+    assert tenant.out == "nothing to embed\n"
+    assert toolscout("list", "--tenant", "acme", "--store", store, "--json").json["tools"] == []
+
+
+def test_with_nothing_to_do_that_is_said(
+    toolscout: Run, store: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    toolscout("index", "--tools", str(file), "--store", store)
+    monkeypatch.delenv("TOOLSCOUT_EMBEDDER")
+    assert toolscout("index", "--store", store).out == "embedded 2 tools\n"
+    assert toolscout("index", "--store", store).out == "nothing to embed\n"

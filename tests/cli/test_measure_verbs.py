@@ -87,6 +87,14 @@ def test_eval_applies_no_threshold_and_says_so(toolscout: Run, files: tuple[str,
     assert "ndcg@10" in shown.out
 
 
+def test_eval_names_every_figure_on_a_terminal_of_80_columns(
+    toolscout: Run, files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = toolscout("eval", *files, "--ranker", "keyword").out
+    assert all(name in shown.split() for name in FIGURES)
+
+
 def test_eval_looks_as_deep_as_it_is_told(toolscout: Run, files: tuple[str, str]) -> None:
     ran = toolscout("eval", *files, "-k", "3", "--ranker", "fuzzy", "--json")
     assert {"ndcg@3", "recall@1", "recall@3", "recall@5"} <= set(ran.json)

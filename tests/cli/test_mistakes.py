@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -26,10 +27,19 @@ Run = Callable[..., Any]
         (("search", "mail", "--max-tokens", "0"), 2, "max_tokens is 0"),
         (("list", "--page", "0"), 2, "page is 0"),
         (("list", "--category", "none"), 2, "no tool is in a category 'none'"),
+        (("list", "--server", "gmial"), 2, "did you mean: gmail"),
+        (("search", "mail", "--server", "gmail", "--server", "none"), 2, "no tool is of a server 'none'"),
+        (("search", "mail", "--tag", "emial"), 2, "did you mean: email"),
         (("related", "gmail__send_email", "--limit", "0"), 2, "limit is 0"),
         (("related", "nothing"), 1, "no tool has the key 'nothing'"),
         (("describe", "nothing"), 1, "no tool has the key 'nothing'"),
-        (("index", "--tools", "/nowhere/tools.jsonl"), 2, "cannot be read"),
+        (("index", "--tools", "/nowhere/tools.jsonl"), 2, "cannot be read: No such file or directory"),
+        (
+            ("policy", "check", "--policy", "/nowhere.toml"),
+            2,
+            "/nowhere.toml cannot be read: No such file or directory",
+        ),
+        (("eval", "a.jsonl", "/nowhere.jsonl"), 2, "/nowhere.jsonl cannot be read: No such file or directory"),
         (("index", "--tools", "x.jsonl", "--sample"), 2, "exclude one another"),
     ],
 )
@@ -43,6 +53,7 @@ def test_a_mistake_is_told_in_words(
     assert ran.err.startswith("error: ")
     assert "hint: " in ran.err
     assert "Traceback" not in ran.err
+    assert not re.search(r"[a-z]+_tools|list_tags|[a-z]='", ran.err), "a hint in the language of another surface"
     machine = toolscout(*arguments, "--store", sample_store, "--json")
     assert machine.code == code
     assert machine.err == ""
@@ -66,6 +77,11 @@ def test_a_command_that_cannot_be_read_is_exit_code_two(toolscout: Run, argument
     assert ran.out == ""
     assert ran.err
     assert "Traceback" not in ran.err
+    machine = toolscout(*arguments, "--json")
+    assert (machine.code, machine.err) == (2, "")
+    assert machine.json["error"]["code"] == "usage"
+    assert machine.json["error"]["message"]
+    assert "--help` shows how" in machine.json["error"]["hint"]
 
 
 @pytest.mark.parametrize("url", ["redis://here", "sqlite:///", "catalogue.db", "mysql://db"])
@@ -74,6 +90,36 @@ def test_a_store_that_does_not_exist_says_which_do(toolscout: Run, url: str) -> 
     assert ran.code == 2
     assert "names no store" in ran.err
     assert "sqlite:///PATH" in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "mail"),
+        ("list",),
+        ("categories",),
+        ("tags",),
+        ("related", "a__b"),
+        ("describe", "a__b"),
+        ("export", "-"),
+        ("changes",),
+        ("approve", "a__b"),
+        ("enable", "a__b"),
+        ("keys", "list"),
+        ("keys", "revoke", "abc"),
+        ("policy", "check", "a__b"),
+    ],
+)
+def test_whoever_only_looks_makes_no_catalogue_of_a_misspelt_path(
+    toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    path = tmp_path / "typo" / "catalogue.db"
+    ran = toolscout(*arguments, "--store", f"sqlite:///{path}")
+    assert (ran.code, ran.out) == (3, "")
+    assert f"error: there is no catalogue at {path}" in ran.err
+    monkeypatch.setenv("TOOLSCOUT_STORE", f"sqlite:///{path}")
+    assert toolscout(*arguments).code == 3
+    assert not path.parent.exists()
 
 
 def test_a_file_that_is_no_catalogue_is_exit_code_three(toolscout: Run, tmp_path: Path) -> None:

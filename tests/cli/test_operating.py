@@ -77,6 +77,21 @@ def test_a_revoked_or_expired_key_says_so_and_others_stay(toolscout: Run, store:
     assert len(toolscout("keys", "list", "--tenant", "other", "--store", store, "--json").json["keys"]) == 1
 
 
+def test_the_list_of_keys_fits_a_terminal_of_80_columns(
+    toolscout: Run, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    wanted = ("--tenant", "acme", "--user", "ann", "--group", "engineering", "--expires", "90d", "--store", store)
+    key = toolscout("keys", "create", *wanted, "--json").json
+    toolscout("keys", "revoke", key["id"], "--store", store)
+    shown = toolscout("keys", "list", "--store", store).out
+    row = next(line for line in shown.splitlines() if key["prefix"] in line)
+    assert all(said in row for said in ("revoked", "ann of acme", "engineering", "never", "in 90 days"))
+    assert "scopes" not in shown
+    toolscout("keys", "create", *wanted, "--scope", "tools", "--note", "the laptop that she takes along")
+    assert "revoked" in toolscout("keys", "list", "--store", store).out
+
+
 def test_mistakes_with_keys_are_told(toolscout: Run, store: str) -> None:
     for options in (["--expires", "soon"], ["--expires", "2020-01-01"], ["--user", " "], ["--group", "a\nb"]):
         assert toolscout("keys", "create", "--tenant", "acme", *options, "--store", store).code == 2
@@ -208,7 +223,7 @@ def test_indexing_says_what_waits_and_what_to_type(toolscout: Run, index: Run, s
     first = index(NOTES, LISTS)
     assert "toolscout changes" not in first.out
     ran = index({**NOTES, "description": "Sync them."}, LISTS, POISON)
-    assert "1 held back" in ran.out
+    assert ran.out.startswith("3 tools, 2 findable and 1 held back: 1 new, 1 changed, 1 unchanged (")
     assert "held back notes__evil: " in ran.out
     assert "changed notes__sync" in ran.out
     assert "`toolscout changes`" in ran.out
@@ -249,7 +264,7 @@ def test_changes_show_the_difference_and_the_finding_until_it_is_decided(
     ran = index(
         {**NOTES, "description": "Sync the notes of a usеr."}, {**LISTS, "input_schema": {"type": "object"}}, POISON
     )
-    assert "0 changed  3 unchanged" in ran.out
+    assert ": 3 unchanged (" in ran.out
     assert "toolscout changes" not in ran.out
     ran = index({**NOTES, "description": "Again."}, LISTS, {**POISON, "description": "Harmless now."})
     assert toolscout("changes", "--store", store, "--json").json["changes"][0]["state"] == "kept out"
@@ -300,7 +315,8 @@ def test_what_cannot_be_shown_side_by_side_is_said(toolscout: Run, index: Run, s
         ("ab", "a\u200bb", ["-ab", "+a\\u200b<U+200B>b"]),
         ("ab", "a\x1b[31mb", ["-ab", "+a\\x1b[31mb"]),
         ("ab", "аb", ["-ab", "+а<U+0430>b"]),
-        ("", "new", ["@...", "+new"]),
+        ("", "new", ["+new"]),
+        ("1\n2\n3\n4", "1\n2\n3\n5", ["@...", " 2", " 3", "-4", "+5"]),
         ("x. " * 60, "x. " * 59 + "x.\n", None),
     ],
 )
@@ -309,7 +325,7 @@ def test_what_the_eye_would_miss_is_spelt_out(one: str, other: str, shown: list[
     lines = unified([change])[1:]
     assert lines
     if shown is not None:
-        assert [line for line in lines if line != "@..." or "@..." in shown] == shown
+        assert lines == shown
 
 
 def test_only_the_sentence_that_changed_is_shown_as_changed() -> None:

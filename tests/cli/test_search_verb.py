@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,16 +81,33 @@ def test_nothing_found_is_exit_code_one_with_suggestions(toolscout: Run, sample_
     assert ran.code == 1
     assert "No tool fits" in ran.out
     assert "communication" in ran.out
+    assert "--threshold 0 shows the nearest tools" in ran.out
     machine = toolscout("search", "zqxj vvkk wlrm", "--ranker", "keyword", "--store", sample_store, "--json")
     assert machine.code == 1
     assert machine.json["tools"] == []
     assert machine.json["suggestions"]
 
 
-def test_an_empty_catalogue_says_how_to_fill_it(toolscout: Run) -> None:
-    ran = toolscout("search", "mail", "--store", "memory:")
-    assert ran.code == 1
-    assert "toolscout index --sample" in ran.out
+@pytest.mark.parametrize("arguments", [("search", "mail", "--also", "post"), ("list",), ("categories",), ("tags",)])
+def test_an_empty_catalogue_says_how_to_fill_it_and_nothing_else(toolscout: Run, arguments: tuple[str, ...]) -> None:
+    ran = toolscout(*arguments, "--store", "memory:")
+    assert ran.out.startswith("The catalogue is empty.")
+    assert ran.out.count("\n") == 1
+    assert ran.out.index("toolscout import") < ran.out.index("index --config") < ran.out.index("index --sample")
+    wrong = toolscout("describe", "gmail__send_email", "--store", "memory:")
+    assert "hint: The catalogue is empty." in wrong.err
+
+
+@pytest.mark.parametrize("arguments", [("search", "mail"), ("list",), ("categories",), ("tags",)])
+def test_a_catalogue_that_a_policy_hides_is_not_called_empty(
+    toolscout: Run, sample_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[allow]]\nwho = ["user:ann"]\n')
+    monkeypatch.setenv("TOOLSCOUT_POLICY", str(policy))
+    ran = toolscout(*arguments, "--as", "bob", "--store", sample_store)
+    assert ran.out == "This caller may see none of the tools: `toolscout policy check KEY` says why.\n"
+    assert "may see none" not in toolscout(*arguments, "--as", "ann", "--store", sample_store).out
 
 
 def test_another_user_sees_what_everyone_sees(toolscout: Run, sample_store: str) -> None:

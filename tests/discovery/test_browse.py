@@ -122,7 +122,7 @@ TAGGED = [
         (["html", "web"], "all", ["a"]),
         (["html", "async"], "all", ["b"]),
         (["html", "html"], "all", ["a", "b"]),
-        (["nothing"], "any", []),
+        (["other", "web"], "all", []),
     ],
 )
 async def test_tools_are_found_by_any_or_all_tags(

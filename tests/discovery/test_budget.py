@@ -81,4 +81,4 @@ async def test_a_budget_too_small_for_any_hit_says_so(sample_scout: Scout) -> No
     answer = await sample_scout.search_tools("list issues", ranker="keyword", max_tokens=1)
     assert len(answer) == 0
     assert answer.metadata.matched > 0
-    assert "max_tokens" in answer.suggestions[0]
+    assert "so few tokens" in answer.suggestions[0]

@@ -120,6 +120,12 @@ async def test_servers_narrow_the_search_and_the_count(scout: Scout) -> None:
     assert found.total_searched == 3
 
 
+async def test_a_server_that_is_not_there_narrows_to_the_others(scout: Scout) -> None:
+    found = await scout.discover_tools("open an issue", server_ids=["github", "gone"], include_core_tools=False)
+    assert {item.tool.server for item in found} == {"github"}
+    assert not await scout.discover_tools("open an issue", server_ids=["gone"], include_core_tools=False)
+
+
 async def test_no_server_at_all_gives_the_core_tools_alone(scout: Scout) -> None:
     found = await scout.discover_tools("open an issue", server_ids=[])
     assert (keys(found), found.total_searched, found.embedding_generated) == (list(CORE), 0, False)

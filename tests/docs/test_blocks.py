@@ -21,7 +21,7 @@ BLOCKS = [
     for number, (language, text) in enumerate(BLOCK.findall(page.read_text("utf-8")), start=1)
 ]
 SHOWN_ONLY = {"json", "text", "jsonl"}
-INSTALLS = ("make ", "pip install ", "export ")
+INSTALLS = ("make ", "uv tool install ", "pip install ", "export ")
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,13 @@ def test_no_flag_is_documented_that_does_not_exist(verb):
     assert set(re.findall(r"`(--[a-z-]+)", section)) <= known | {"--help"}
 
 
+def test_the_readme_says_how_to_get_the_command_before_it_uses_it():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    used = re.search(r"`toolscout |\$ toolscout ", readme).start()
+    assert re.search(r"tool install \.|pip install \.", readme[:used])
+    assert ".venv/bin/toolscout" in readme[:used]
+
+
 def test_the_security_page_names_only_promises_that_are_kept():
     named = set(re.findall(r"`([a-z]+:[a-z0-9-]+)`", (ROOT / "SECURITY.md").read_text("utf-8")))
     assert len(named) > 20

@@ -10,8 +10,9 @@ import pytest
 
 from embedders import HashEmbedder
 from promises import promise
-from toolscout import Scout
+from toolscout import Scout, UnknownServerError, UnknownTagError
 from toolscout.discovery.format import format_answer
+from toolscout.errors import to_wire
 
 pytestmark = promise("text:scripts")
 
@@ -123,8 +124,10 @@ async def test_a_definition_that_is_no_text_is_indexed_or_dropped_with_a_reason(
 
 @pytest.mark.parametrize("kind", NO_TEXT)
 async def test_a_key_or_a_filter_that_is_no_text_finds_nothing_and_breaks_nothing(scout: Scout, kind: str) -> None:
-    assert len(await scout.find_by_tags([NO_TEXT[kind]])) == 0
-    assert len(await scout.search_tools("send", servers=[NO_TEXT[kind]])) == 0
+    for asked in (scout.find_by_tags([NO_TEXT[kind]]), scout.search_tools("send", servers=[NO_TEXT[kind]])):
+        with pytest.raises((UnknownServerError, UnknownTagError)) as refused:
+            await asked
+        json.dumps(to_wire(refused.value), ensure_ascii=False).encode("utf-8")
     found = await scout.get_tool_details(["local__tool_greek", NO_TEXT[kind]])
     assert len(found) == 1
     "".join(found.suggestions).encode("utf-8")

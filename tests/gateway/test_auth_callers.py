@@ -84,9 +84,13 @@ ASKED = [
     ("get_tool_details", {"names": ["crm__list_customers", "crm__export"]}),
     ("search_tools", {"query": "export all customers at once", "limit": 20, "detail": "full"}),
     ("search_tools", {"query": "list staff of the hr department", "limit": 20}),
+    ("search_tools", {"query": "list staff", "servers": ["hr"]}),
+    ("search_tools", {"query": "export", "tags": ["export"]}),
     ("list_tools", {}),
+    ("list_tools", {"server": "hr"}),
     ("list_categories", {}),
     ("find_by_tags", {"tags": ["crm", "export"]}),
+    ("find_by_tags", {"tags": ["export"]}),
     ("get_related_tools", {"name": "crm__list_customers"}),
     ("get_related_tools", {"name": "crm__export"}),
 ]

@@ -250,6 +250,10 @@ async def test_a_request_that_makes_no_sense_is_an_error_of_the_protocol(open_ga
         ("search_tools", {"query": "x" * 1_000_000}),
         ("search_tools", {"query": ["x"] * 1_000}),
         ("search_tools", {"query": "x", "detail": "all"}),
+        ("search_tools", {"query": "x", "servers": ["nope"]}),
+        ("search_tools", {"query": "x", "tags": ["nope"]}),
+        ("search_tools", {"query": "x", "server": "demo"}),
+        ("get_tool_details", {"names": ["demo__echo"], "detail": "full"}),
         ("get_tool_details", {"names": []}),
     ],
 )
@@ -262,3 +266,16 @@ async def test_wrong_arguments_are_a_result_that_says_what_to_change(open_gatewa
     assert json.loads(got["content"][0]["text"]) == got["structuredContent"]
     assert len(json.dumps(got)) < 20_000
     assert not demo.calls
+
+
+@promise("proto:malformed")
+async def test_a_misspelt_filter_is_told_and_never_left_out(open_gateway, demo):
+    async with open_gateway(demo, surface="browse") as opened, raw_client(opened.server, "2026-07-28") as client:
+        asked = {"name": "search_tools", "arguments": {"query": "echo", "server": "demo"}}
+        error = (await client.request("tools/call", asked))["structuredContent"]["error"]
+        assert (error["code"], error["suggestions"][0]) == ("invalid_arguments", "servers")
+        asked = {
+            "name": "list_categories",
+            "arguments": {"random_string": "hosts send one where there is nothing to send"},
+        }
+        assert "isError" not in await client.request("tools/call", asked)

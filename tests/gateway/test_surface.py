@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from mcp import Client
@@ -110,6 +111,25 @@ async def test_a_catalogue_of_any_size_stays_within_the_budget(open_scout):
         tools = (await client.list_tools()).tools
     assert count_tokens([tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools]) < 1_000
     assert "more" in tools[0].description
+
+
+@promise("proto:malformed")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"query": "xyzzy qqq"},
+        {"query": ""},
+        {"query": "count sheep", "max_tokens": 1},
+        {"query": "x", "limit": 0},
+        {"query": "x", "servers": ["nope"]},
+    ],
+)
+async def test_advice_names_nothing_that_the_agent_is_not_shown(open_gateway, demo, given):
+    async with open_gateway(demo) as opened, Client(opened.server) as client:
+        got = await client.call_tool("search_tools", given)
+    said = json.dumps(got.structured_content.get("error") or got.structured_content["suggestions"])
+    assert said != "[]"
+    assert not re.search(r"list_tools|list_tags|threshold|--|toolscout", said)
 
 
 @promise("proto:list-stable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,7 +27,10 @@ from toolscout.cli import (
     serve,
     switch,
 )
-from toolscout.errors import ToolscoutError, to_wire
+from toolscout.errors import ToolscoutError, UsageError, to_wire
+
+_Unreadable: type[Exception] = typer.BadParameter.__bases__[0]
+"""Whatever is wrong with a command line: typer has no public name for it."""
 
 EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
 
@@ -86,19 +89,38 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot write a character is no reason to fail
+    machine = "--json" in sys.argv
     try:
-        app()
-    except ToolscoutError as error:
-        if "--json" in sys.argv:
+        raise SystemExit(_without_types(typer.main.get_command(app))(standalone_mode=not machine))
+    except (ToolscoutError, _Unreadable) as error:
+        told = error if isinstance(error, ToolscoutError) else _usage(error)
+        if machine:
             from toolscout.cli.show import print_json
 
-            print_json(to_wire(error))
+            print_json(to_wire(told))
         else:
-            _tell(error)
-        raise SystemExit(error.exit_code) from None
+            _tell(told)
+        raise SystemExit(told.exit_code) from None
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+
+
+def _without_types(command: Any, above: typer.Context | None = None) -> Any:
+    """Take away the type that typer's help writes behind every flag: there is nothing to give to one."""
+    context = typer.Context(command, parent=above, **command.context_settings)
+    for option in command.get_params(context):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _without_types(inner, context)
+    return command
+
+
+def _usage(error: Any) -> UsageError:
+    """Say as an error of ours what is wrong with the command line."""
+    verb = error.ctx.command_path if error.ctx else "toolscout"
+    return UsageError(error.format_message(), hint=f"`{verb} --help` shows how it is written")
 
 
 def _tell(error: ToolscoutError) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolscout.cli import options
-from toolscout.models import LOCAL
+from toolscout.cli.nothing import why_nothing
+from toolscout.errors import ToolNotFoundError, UnknownCategoryError, UnknownServerError
+from toolscout.models import LOCAL, Caller
 
 if TYPE_CHECKING:
     from toolscout.scout import Scout
@@ -38,25 +40,30 @@ def list_(
     """
     from typing import cast
 
-    from toolscout.cli.show import print_json, show_answer
+    from toolscout.cli.show import console, print_json, show_answer
     from toolscout.discovery.format import format_answer
     from toolscout.models import Detail
 
-    answer = _with_scout(
+    answer, why = _looked(
         store,
-        lambda scout: scout.list_tools(
+        options.caller_named(user, tenant, group),
+        lambda scout, caller: scout.list_tools(
             detail=cast("Detail", detail),
             category=category,
             server=server,
             page=page,
             page_size=page_size,
-            caller=options.caller_named(user, tenant, group),
+            caller=caller,
         ),
     )
     if json:
         print_json(format_answer(answer))
+    elif why and not answer:
+        console().print(why)
     else:
         show_answer(answer)
+        if answer.pagination and answer.pagination.page_size < page_size:
+            console().print(f"A page holds at most {answer.pagination.page_size}.")
 
 
 def categories(
@@ -70,12 +77,16 @@ def categories(
 
     Example: `toolscout categories --json`
     """
-    from toolscout.cli.show import print_json, show_categories
+    from toolscout.cli.show import console, print_json, show_categories
     from toolscout.discovery.format import format_categories
 
-    found = _with_scout(store, lambda scout: scout.list_categories(caller=options.caller_named(user, tenant, group)))
+    found, why = _looked(
+        store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_categories(caller=caller)
+    )
     if json:
         print_json(format_categories(found))
+    elif why:
+        console().print(why)
     else:
         show_categories(found)
 
@@ -91,12 +102,16 @@ def tags(
 
     Example: `toolscout tags`
     """
-    from toolscout.cli.show import print_json, show_tags
+    from toolscout.cli.show import console, print_json, show_tags
     from toolscout.discovery.format import format_tags
 
-    found = _with_scout(store, lambda scout: scout.list_tags(caller=options.caller_named(user, tenant, group)))
+    found, why = _looked(
+        store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_tags(caller=caller)
+    )
     if json:
         print_json(format_tags(found))
+    elif why:
+        console().print(why)
     else:
         show_tags(found)
 
@@ -117,8 +132,10 @@ def related(
     from toolscout.cli.show import print_json, show_answer
     from toolscout.discovery.format import format_answer
 
-    answer = _with_scout(
-        store, lambda scout: scout.get_related_tools(key, limit=limit, caller=options.caller_named(user, tenant, group))
+    answer, _ = _looked(
+        store,
+        options.caller_named(user, tenant, group),
+        lambda scout, caller: scout.get_related_tools(key, limit=limit, caller=caller),
     )
     if json:
         print_json(format_answer(answer))
@@ -127,7 +144,7 @@ def related(
 
 
 def describe(
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")],
     user: options.As = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,
@@ -141,8 +158,10 @@ def describe(
     from toolscout.cli.show import console, print_json, safe, show_tool
     from toolscout.discovery.format import format_answer
 
-    answer = _with_scout(
-        store, lambda scout: scout.get_tool_details(keys, caller=options.caller_named(user, tenant, group))
+    answer, _ = _looked(
+        store,
+        options.caller_named(user, tenant, group),
+        lambda scout, caller: scout.get_tool_details(keys, caller=caller),
     )
     if json:
         print_json(format_answer(answer))
@@ -153,11 +172,19 @@ def describe(
         console().print(safe(line))
 
 
-def _with_scout(store: str | None, work: Callable[[Scout], Awaitable[_Result]]) -> _Result:
+def _looked(
+    store: str | None, caller: Caller, look: Callable[[Scout, Caller], Awaitable[_Result]]
+) -> tuple[_Result, str]:
+    """Return what the caller sees, and where that is no tool at all, why."""
     from toolscout.scout import Scout
 
-    async def walk() -> _Result:
-        async with Scout.open(store=store) as scout:
-            return await work(scout)
+    async def walk() -> tuple[_Result, str]:
+        async with Scout.open(store=options.existing(store)) as scout:
+            why = await why_nothing(scout, caller)
+            try:
+                return await look(scout, caller), why
+            except (ToolNotFoundError, UnknownCategoryError, UnknownServerError) as error:
+                error.hint = why or error.hint
+                raise
 
     return options.run(walk())

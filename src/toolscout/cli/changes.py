@@ -53,7 +53,7 @@ def changes(
 
 
 def approve(
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")],
     keep_out: Annotated[
         bool, typer.Option("--keep-out", help="Keep them from everyone instead, whatever they change into.")
     ] = False,
@@ -80,7 +80,7 @@ def approve(
 async def _changes(store: str | None, tenant: str | None) -> list[Change]:
     from toolscout.scout import Scout
 
-    async with Scout.open(store=store) as scout:
+    async with Scout.open(store=options.existing(store)) as scout:
         found = await scout.admin.changes()
     return [item for item in found if tenant in (None, item.scope.tenant)]
 
@@ -88,7 +88,7 @@ async def _changes(store: str | None, tenant: str | None) -> list[Change]:
 async def _decide(store: str | None, scope: Scope, keys: list[str], *, keep_out: bool) -> list[Tool]:
     from toolscout.scout import Scout
 
-    async with Scout.open(settings=options.operating(store)) as scout:
+    async with Scout.open(settings=options.operating(options.existing(store))) as scout:
         return await scout.admin.decide(scope, keys, "kept_out" if keep_out else "approved")
 
 

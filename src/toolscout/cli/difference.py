@@ -12,6 +12,7 @@ from typing import Any, Literal
 _CONTEXT = 2
 _BRIEF = 3
 _WIDTH = 110
+_HUNK = re.compile(r"@@ -([0-9]+)")
 _SENTENCE = re.compile(r"(?<=[.;!?] )(?=\S)")
 
 Kind = Literal["same", "removed", "added", "gap"]
@@ -88,8 +89,11 @@ def _paired(before: list[str], after: list[str]) -> Iterator[Line]:
         else:
             yield from _block(removed, added)
             removed, added = [], []
-            gap = text.startswith("@@")
-            yield Line(kind="gap" if gap else "same", text="..." if gap else text[1:])
+            hunk = _HUNK.match(text)
+            if hunk is None:
+                yield Line(kind="same", text=text[1:])
+            elif int(hunk[1]) > 1:
+                yield Line(kind="gap", text="...")
     yield from _block(removed, added)
 
 

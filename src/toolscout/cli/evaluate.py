@@ -44,10 +44,11 @@ def evaluate(
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for name in figures:
-        table.add_column(name, justify="right")
-    table.add_row(*(f"{value:,}" for value in figures.values()))
+    table = Table(box=box.SIMPLE, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in figures.items():
+        table.add_row(name, f"{value:,}")
     console().print(table)
     console().print("No threshold was applied.", style="dim")
 

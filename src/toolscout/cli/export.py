@@ -32,6 +32,6 @@ def export(
 async def _export(file: str, store: str | None, *, quiet: bool) -> Moved:
     from toolscout.indexing.move import export_catalogue
 
-    async with archives.opened_store(store) as opened:
+    async with archives.opened_store(options.existing(store)) as opened:
         with archives.progress_bar("exporting", quiet=quiet) as progress, archives.written(file) as out:
             return await export_catalogue(opened, out, progress)

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def import_(
     target: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[CLIENT|PATH]", help="One host, such as cursor, or one config file. Default: all hosts."
-        ),
+        typer.Argument(metavar="CLIENT|PATH", help="One host, such as cursor, or one config file. Default: all hosts."),
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Put toolscout in front; a backup is written first.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Give the hosts their servers back.")] = False,

@@ -36,12 +36,13 @@ def index(
 ) -> None:
     """Index tools: what changed is embedded, what did not costs nothing, what a server no longer has goes away.
 
-    With a config, its servers are connected and their tools indexed. With neither, it embeds what has no vector yet:
-    after the embedder was down, or after a change of the model. Exits with 1 when a server cannot be reached.
+    Without a file, the servers of the config are connected and their tools indexed. What has no vector yet is embedded
+    too: after the embedder was down, or after a change of the model. Exits with 1 when a server cannot be reached.
 
     Examples: `toolscout index --sample`, `toolscout index --config mcp.json`, `toolscout index --tools tools.jsonl`
     """
-    from toolscout.cli.show import print_json, show_report, show_servers
+    from toolscout.cli.serve import config_files
+    from toolscout.cli.show import console, print_json, show_report, show_servers
 
     if sample and tools:
         raise UsageError("--sample and --tools exclude one another", hint="index the sample into a --store of its own")
@@ -49,17 +50,21 @@ def index(
         from toolscout.sample import path
 
         tools = [path()]
+    if not config and not tools and tenant == LOCAL:
+        config = config_files([])
     reports, servers = options.run(_index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json))
     if json:
         shown: list[dict[str, object]] = [_summary(report) for report in reports]
         if servers:
             shown[-1]["servers"] = [asdict(status) for status in servers]
         print_json(shown)
-    else:
+    elif tools or servers:
         for report in reports:
             show_report(report)
         if servers:
             show_servers(servers)
+    else:
+        console().print(f"embedded {reports[0].embedded:,} tools" if reports[0].embedded else "nothing to embed")
     if any(status.state == "failed" for status in servers):
         raise typer.Exit(1)
 
@@ -84,15 +89,16 @@ async def _index(
                 bar.update(task, completed=done, total=total)
 
             reports = [await scout.index_tools(file, strict=strict, caller=caller, progress=progress) for file in files]
+            caught_up = [] if files else [await scout.refresh(caller=caller, progress=progress)]
             if config is not None:
                 bar.update(task, description="connecting")
                 if caller.tenant != LOCAL:
                     report, servers = await _index_for(scout, config, caller)
-                    return [*reports, report], servers
+                    return [*reports, merged([*caught_up, report])], servers
                 live = await scout.connect(config)
                 await live.settled()
-                return [*reports, merged(live.reports)], live.statuses()
-            return reports or [await scout.refresh(caller=caller, progress=progress)], []
+                return [*reports, merged([*caught_up, *live.reports])], live.statuses()
+            return reports or caught_up, []
 
 
 async def _index_for(scout: Scout, config: Config, caller: Caller) -> tuple[IndexReport, list[ServerStatus]]:

@@ -86,7 +86,7 @@ def list_(
     from toolscout.scout import Scout
 
     async def walk() -> list[ApiKey]:
-        async with Scout.open(store=store) as scout:
+        async with Scout.open(store=options.existing(store)) as scout:
             return await scout.admin.api_keys(tenant)
 
     found = options.run(walk())
@@ -111,7 +111,7 @@ def revoke(
     wanted = key_id.removeprefix("tsk_").split("_")[0]
 
     async def walk() -> ApiKey:
-        async with Scout.open(settings=options.operating(store)) as scout:
+        async with Scout.open(settings=options.operating(options.existing(store))) as scout:
             return await scout.admin.revoke_key(wanted)
 
     typer.echo(f"revoked {options.run(walk()).id}")
@@ -127,18 +127,23 @@ def _show(keys: list[ApiKey]) -> None:
     if not keys:
         console().print("There is no key: `toolscout keys create --tenant T` makes one.")
         return
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for title in ("key", "tenant", "user", "groups", "scopes", "created", "last used", "expires", "state", "note"):
-        table.add_column(title, no_wrap=title == "key", style="cyan" if title == "key" else None)
-    for key in keys:
-        state = _state(key)
-        table.add_row(
-            f"tsk_{key.id}",
-            *(safe(text) for text in (key.tenant, key.user or "", " ".join(key.groups), " ".join(key.scopes))),
-            *(ago(at) for at in (key.created_at, key.last_used_at, key.expires_at)),
-            Text(state, style="green" if state == "good" else "red"),
-            safe(key.note),
-        )
+    columns = {
+        "key": [Text(f"tsk_{key.id}", style="cyan") for key in keys],
+        "state": [Text(_state(key), style="green" if _state(key) == "good" else "red") for key in keys],
+        "whose": [safe(f"{key.user} of {key.tenant}" if key.user else key.tenant) for key in keys],
+        "groups": [safe("\n".join(key.groups)) for key in keys],
+        "scopes": [safe("\n".join(key.scopes)) for key in keys],
+        "made": [Text(ago(key.created_at)) for key in keys],
+        "used": [Text(ago(key.last_used_at)) for key in keys],
+        "ends": [Text(ago(key.expires_at)) for key in keys],
+        "note": [safe(key.note) for key in keys],
+    }
+    told = {title: cells for title, cells in columns.items() if any(cell.plain for cell in cells)}
+    table = Table(box=box.SIMPLE, pad_edge=False, collapse_padding=True)
+    for title in told:
+        table.add_column(title, no_wrap=title in ("key", "state"), overflow="fold")
+    for row in zip(*told.values(), strict=True):
+        table.add_row(*row)
     console().print(table)
 
 

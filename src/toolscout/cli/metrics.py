@@ -11,6 +11,8 @@ from statistics import fmean, quantiles
 
 from toolscout.errors import InputFileError
 
+_ROW = 'a row is {"id", "query", "gold": [tool ids]}'
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
@@ -34,8 +36,10 @@ def read_queries(path: str | Path) -> list[Labelled]:
     """Read a queries.jsonl file; a bad line is an error, since a figure over half a file would mislead."""
     try:
         lines = Path(path).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{path} cannot be read: {error}", hint="check the path") from error
+    except OSError as error:
+        raise InputFileError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path} is not UTF-8", hint=_ROW) from error
     queries = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -45,11 +49,9 @@ def read_queries(path: str | Path) -> list[Labelled]:
             gold = frozenset(map(str, row["gold"]))
             queries.append(Labelled(id=str(row["id"]), query=str(row["query"]), gold=gold))
         except (ValueError, KeyError, TypeError) as error:
-            raise InputFileError(
-                f"{path}:{number}: no labelled query: {error!r}", hint='a row is {"id", "query", "gold": [tool ids]}'
-            ) from error
+            raise InputFileError(f"{path}:{number}: no labelled query: {error!r}", hint=_ROW) from error
     if not queries:
-        raise InputFileError(f"{path} holds no query", hint='a row is {"id", "query", "gold": [tool ids]}')
+        raise InputFileError(f"{path} holds no query", hint=_ROW)
     return queries
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from toolscout.errors import StoreError
 from toolscout.models import LOCAL, Caller
 from toolscout.settings import Settings, data_folder
 
@@ -32,7 +33,9 @@ ConfigFiles = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 As = Annotated[str | None, typer.Option("--as", metavar="USER", help="See the catalogue as this user sees it.")]
-Tenant = Annotated[str, typer.Option("--tenant", metavar="T", help="Which tenant. Default: the local one.")]
+Tenant = Annotated[
+    str, typer.Option("--tenant", metavar="T", show_default=False, help="Which tenant. Default: the local one.")
+]
 Groups = Annotated[
     list[str] | None, typer.Option("--group", metavar="G", help="A group that the user is in. May be repeated.")
 ]
@@ -44,6 +47,16 @@ DetailLevel = Annotated[
 def caller_named(user: str | None = None, tenant: str = LOCAL, groups: list[str] | None = None) -> Caller:
     """Return the local caller, or whom `--as`, `--tenant` and `--group` name."""
     return Caller(tenant=tenant, user=user, groups=frozenset(groups or ()))
+
+
+def existing(store: str | None) -> str | None:
+    """Return the store that was named; for whoever only looks, a file that is not there is a mistake, not a new one."""
+    from toolscout.storage import sqlite_file
+
+    path = sqlite_file(store or Settings.from_env().store)
+    if path is not None and not path.exists():
+        raise StoreError(f"there is no catalogue at {path}", hint="check the path; `toolscout index` makes one")
+    return store
 
 
 def operating(store: str | None = None) -> Settings:

@@ -30,7 +30,7 @@ def _root() -> None:
 
 @app.command("check")
 def check(
-    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The key of a tool to decide about.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="The key of a tool to decide about.")] = None,
     user: Annotated[str | None, typer.Option("--as", metavar="USER", help="Decide for this user.")] = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,
@@ -55,7 +55,7 @@ def check(
     if key is None:
         _show_policy(read or Policy(), source, json=json)
         return
-    settings = replace(settings, store=store or settings.store, policy=source)
+    settings = replace(settings, store=options.existing(store) or settings.store, policy=source)
     caller = options.caller_named(user, tenant, group)
     see, call = options.run(_decide(settings, caller, key))
     _show_decisions(key, caller, see, call, json=json)

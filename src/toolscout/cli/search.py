@@ -7,11 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from toolscout.cli import options
+from toolscout.cli.nothing import why_nothing
 from toolscout.models import LOCAL, Answer
 
 
 def search(
-    query: Annotated[list[str], typer.Argument(help="What the tool should do; unquoted words join into one query.")],
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY", help="What the tool should do; unquoted words join into one query.")
+    ],
     also: Annotated[
         list[str] | None, typer.Option("--also", metavar="QUERY", help="A further query, answered in the same pass.")
     ] = None,
@@ -73,21 +76,23 @@ def search(
         "caller": options.caller_named(user, tenant, group),
     }
     queries = [" ".join(query), *(also or [])]
-    answers = options.run(_search(queries, store, asked))
+    answers, why = options.run(_search(queries, store, asked))
     if json:
         print_json(format_answer(answers[0]) if len(answers) == 1 else format_answers(answers))
+    elif why:
+        console().print(why)
     else:
         for text, answer in zip(queries, answers, strict=True):
             show_answer(answer, text if len(answers) > 1 else "")
-        if answers[0].metadata.total == 0:
-            console().print("The catalogue is empty: `toolscout index --sample` fills it with a sample to try.")
+        if not any(answer.metadata.matched for answer in answers) and (threshold is None or threshold > 0):
+            console().print("--threshold 0 shows the nearest tools, however far.")
     if not any(answers):
         raise typer.Exit(1)
 
 
-async def _search(queries: list[str], store: str | None, asked: dict[str, Any]) -> list[Answer]:
+async def _search(queries: list[str], store: str | None, asked: dict[str, Any]) -> tuple[list[Answer], str]:
     from toolscout.scout import Scout
 
-    async with Scout.open(store=store) as scout:
+    async with Scout.open(store=options.existing(store)) as scout:
         await scout.warm()
-        return await scout.search_tools(queries, **asked)
+        return await scout.search_tools(queries, **asked), await why_nothing(scout, asked["caller"])

@@ -17,6 +17,7 @@ from toolscout.indexing.trust import KEPT_OUT
 from toolscout.models import Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
 
 _SHOWN_REASONS = 10
+_REST_CHARS = 36
 
 
 def console() -> Console:
@@ -44,7 +45,7 @@ def show_answer(answer: Answer, title: str = "") -> None:
         for line in answer.suggestions or ("Nothing here.",):
             out.print(safe(line))
         return
-    out.print(_table(answer.matches))
+    out.print(_table(answer.matches, out.width))
     for match in answer:
         if match.detail == "full":
             show_tool(match.tool)
@@ -105,16 +106,17 @@ def show_tags(tags: Sequence[Tag]) -> None:
 def show_report(report: IndexReport) -> None:
     """Print what indexing did; what was left out is said with its reason."""
     out = console()
+    held = len(report.quarantined)
     counts = [
         (report.new, "new", "green"),
         (report.changed, "changed", "yellow"),
         (report.unchanged, "unchanged", "dim"),
         (report.removed, "removed", "red"),
         (len(report.dropped), "dropped", "red"),
-        (len(report.quarantined), "held back", "red"),
     ]
-    shown = Text("  ").join(Text(f"{count:,} {word}", style=style if count else "dim") for count, word, style in counts)
-    out.print(Text(f"{report.total:,} tools: ") + shown + Text(f"  ({report.took_ms / 1_000:.1f} s)", style="dim"))
+    shown = Text(", ").join(Text(f"{count:,} {word}", style=style) for count, word, style in counts if count)
+    total = f"{report.total:,} tools" + (f", {report.total - held:,} findable and {held:,} held back" if held else "")
+    out.print(Text(f"{total}: " if shown else total) + shown + Text(f" ({report.took_ms / 1_000:.1f} s)", style="dim"))
     if report.unembedded:
         message = "tools have no vector yet: they are found by words until `toolscout index` runs again"
         out.print(Text(f"{report.unembedded:,} {message}", style="yellow"))
@@ -152,15 +154,17 @@ def show_servers(servers: Sequence[ServerStatus]) -> None:
     console().print(table)
 
 
-def _table(matches: Sequence[ToolMatch]) -> Table:
+def _table(matches: Sequence[ToolMatch], width: int) -> Table:
     table = Table(box=box.SIMPLE, pad_edge=False)
     scored = any(match.score is not None for match in matches)
     related = any(match.relationship for match in matches)
     if scored:
         table.add_column("score", justify="right", style="green", no_wrap=True)
-    table.add_column("tool", style="cyan", overflow="fold")
+    # A key is there to be copied: it breaks only where it would leave the rest no room at all.
+    longest = max(len(match.tool.key) for match in matches)
+    table.add_column("tool", style="cyan", overflow="fold", no_wrap=longest <= width - _REST_CHARS)
     if related:
-        table.add_column("relation", style="magenta")
+        table.add_column("relation", style="magenta", no_wrap=True)
     table.add_column("what it does")
     for match in matches:
         row: list[Text] = []

@@ -9,7 +9,7 @@ import typer
 from toolscout.cli import options
 from toolscout.models import LOCAL, Caller
 
-Keys = Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys: `<server>__<tool>`.")]
+Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")]
 
 
 def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
@@ -32,7 +32,7 @@ def _switch(keys: list[str], caller: Caller, store: str | None, *, on: bool) -> 
     from toolscout.scout import Scout
 
     async def walk() -> None:
-        async with Scout.open(settings=options.operating(store)) as scout:
+        async with Scout.open(settings=options.operating(options.existing(store))) as scout:
             for key in keys:
                 await scout.set_enabled(key, on, caller=caller)
                 typer.echo(f"{'enabled' if on else 'disabled'} {key}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolscout.discovery.answer import answer_listing, answer_query
 from toolscout.discovery.browse import take_page
 from toolscout.discovery.check import check_count, check_detail, check_filter
+from toolscout.discovery.named import check_servers, check_tags
 from toolscout.discovery.related import rank_related
 from toolscout.discovery.suggest import not_found
 from toolscout.errors import InvalidValueError
@@ -37,7 +38,7 @@ class Browsing:
     async def tagged(self, narrow: Filter, detail: Detail, caller: Caller) -> Answer:
         """Return the tools that carry the tags of the filter, in the order of keys."""
         if not narrow.tags:
-            raise InvalidValueError("no tag is given", hint="name at least one; list_tags shows them")
+            raise InvalidValueError("no tag is given", hint="name at least one")
         tools = await self._narrowed(narrow, detail, caller)
         return await self._listed(tools[: self.settings.max_limit], len(tools), detail, caller)
 
@@ -58,7 +59,7 @@ class Browsing:
         """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
         keys = list(dict.fromkeys([names] if isinstance(names, str) else names))
         if not keys:
-            raise InvalidValueError("no key is given", hint="name at least one; search_tools finds them")
+            raise InvalidValueError("no key is given", hint="name at least one; a search finds them")
         tools = await self.store.tools(caller, keys)
         shown = [tools[key] for key in keys if key in tools]
         visible = await self.store.facets(caller, Filter()) if len(shown) < len(keys) else ()
@@ -72,7 +73,11 @@ class Browsing:
     async def _narrowed(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:
         check_detail(detail)
         check_filter(narrow, (await self.store.overview(caller)).categories)
-        return await self.store.facets(caller, narrow)
+        await check_servers(self.store, narrow.servers, caller)
+        found = await self.store.facets(caller, narrow)
+        if narrow.tags and not found:
+            await check_tags(self.store, narrow.tags, caller)
+        return found
 
     async def _listed(
         self, shown: Sequence[Facets], matched: int, detail: Detail, caller: Caller, page: Pagination | None = None

@@ -22,7 +22,7 @@ def check_query(query: Query, categories: Sequence[str], settings: Settings) -> 
     if not query.text.strip():
         raise EmptyQueryError(
             "the query is empty",
-            hint="say what the tool should do, for example 'send an email'; or browse with list_tools",
+            hint="say what the tool should do, for example 'send an email'",
             categories=categories,
         )
     if len(query.text) > settings.max_query_chars:
@@ -50,7 +50,9 @@ def check_query(query: Query, categories: Sequence[str], settings: Settings) -> 
 def check_filter(narrow: Filter, categories: Sequence[str]) -> None:
     """Refuse a match mode or a category that does not exist."""
     if narrow.match not in get_args(Match):
-        raise InvalidValueError(f"match is 'any' or 'all', not {narrow.match!r}", hint="use match='any'")
+        raise InvalidValueError(
+            f"match is 'any' or 'all', not {narrow.match!r}", hint="any is enough where one tag will do"
+        )
     if narrow.category is not None and narrow.category.casefold() not in {item.casefold() for item in categories}:
         raise UnknownCategoryError(
             f"no tool is in a category {narrow.category!r}",
@@ -63,7 +65,9 @@ def check_filter(narrow: Filter, categories: Sequence[str]) -> None:
 def check_detail(detail: str) -> None:
     """Refuse a detail level that does not exist."""
     if detail not in get_args(Detail):
-        raise InvalidValueError(f"detail is minimal, brief or full, not {detail!r}", hint="use detail='brief'")
+        raise InvalidValueError(
+            f"detail is minimal, brief or full, not {detail!r}", hint="brief is enough to choose a tool"
+        )
 
 
 def check_count(name: str, value: int, most: int | None = None) -> None:
@@ -71,5 +75,5 @@ def check_count(name: str, value: int, most: int | None = None) -> None:
     if type(value) is not int or value < 1 or (most is not None and value > most):
         upto = f" to {most}" if most is not None else " up"
         raise InvalidValueError(
-            f"{name} is {value!r}, but must be a whole number from 1{upto}", hint=f"leave {name} away for its default"
+            f"{name} is {value!r}, but must be a whole number from 1{upto}", hint="leave it away for its default"
         )

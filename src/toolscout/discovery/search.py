@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from toolscout.discovery.answer import answer_query
 from toolscout.discovery.check import check_query
 from toolscout.discovery.correct import correct_terms, misspelt
+from toolscout.discovery.named import check_servers, check_tags
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
 from toolscout.discovery.spread import crowded
 from toolscout.discovery.understand import understand, with_vectors
@@ -30,6 +31,15 @@ class Search:
     store: Store
     embedder: Embedder | None
     settings: Settings
+
+    async def search(self, queries: Sequence[Query], caller: Caller, down: frozenset[str]) -> list[Answer]:
+        """Answer what names only servers and tags that there are; a name that fits nothing is told as such."""
+        for servers in {query.filter.servers for query in queries}:
+            await check_servers(self.store, servers, caller)
+        answers = await self.answer(queries, caller, down)
+        if queries[0].filter.tags and not any(answers):
+            await check_tags(self.store, queries[0].filter.tags, caller)
+        return answers
 
     async def answer(
         self, queries: Sequence[Query], caller: Caller, down: frozenset[str] = frozenset()

@@ -37,7 +37,7 @@ def not_found(key: str, visible: Sequence[Facets]) -> ToolNotFoundError:
 
 def nothing_affordable(matched: int) -> tuple[str, ...]:
     """Say that the budget, and not the catalogue, is why nothing is shown."""
-    return (f"{matched:,} tools match, but not one fits in max_tokens. Allow 100 or more.",)
+    return (f"{matched:,} tools match, but not one fits in so few tokens. Allow 100 or more.",)
 
 
 def nothing_fits(query: str, categories: Sequence[str]) -> tuple[str, ...]:
@@ -45,6 +45,5 @@ def nothing_fits(query: str, categories: Sequence[str]) -> tuple[str, ...]:
     tips = [f"No tool fits {query[:80]!r}. Say the need in other or more general words."]
     if categories:
         shown = ", ".join(categories[:12]) + (", ..." if len(categories) > 12 else "")
-        tips.append(f"Browse what there is by category: {shown}.")
-    tips.append("A lower threshold (threshold=0) shows the nearest tools, however far.")
+        tips.append(f"There are tools for: {shown}.")
     return tuple(tips)

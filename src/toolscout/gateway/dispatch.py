@@ -10,6 +10,7 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from toolscout.discovery.suggest import did_you_mean
 from toolscout.errors import CallError, InvalidArgumentsError, ToolscoutError, to_wire
 from toolscout.execution.validate import validate_arguments
 from toolscout.gateway.calls import REPAIRS, Calls
@@ -82,6 +83,7 @@ class Dispatch:
         if name in FINDERS:
             found = await FINDERS[name](self._scout, arguments, caller)
             return answered({"result": found}, text=found, repairs=repairs)
+        _refuse_unknown(name, arguments, listing.schemas[name]["properties"])
         return answered(await DISCOVERY[name](self._scout, arguments, caller), repairs=repairs)
 
     async def _through(
@@ -106,6 +108,17 @@ def _unknown(name: str) -> MCPError:
     """Say that no such tool is listed, in the same words whether or not it exists behind the gateway."""
     hint = "tools/list shows the tools here; others are found by search_tools, called by call_tool"
     return MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:200]}", data={"hint": hint})
+
+
+def _refuse_unknown(name: str, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Refuse a parameter that we do not have: a filter that is misspelt must not pass for none."""
+    for given in arguments if known else ():
+        if given not in known:
+            raise InvalidArgumentsError(
+                f"{name} has no parameter {given!r}",
+                hint=f"it takes {', '.join(known)}",
+                suggestions=did_you_mean(given, known),
+            )
 
 
 def _inner(given: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:

@@ -59,8 +59,10 @@ def read_policy(path: str | Path) -> Policy:
     """Read a policy file; an error names the file, and the line or the table and the field."""
     try:
         text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path} cannot be read: {error}", hint="check the path") from error
+    except OSError as error:
+        raise PolicyError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{path} is not UTF-8", hint="it is a TOML file: see docs/policy.md") from error
     return parse_policy(text, str(path))
 
 

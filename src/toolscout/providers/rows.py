@@ -82,6 +82,8 @@ def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[
             problem = f"not UTF-8 at byte {error.start}"
         except RecursionError:
             problem = "nested too deeply"
+        except json.JSONDecodeError as error:
+            problem = f"not JSON: {error.msg} at column {error.colno}"
         except ValueError as error:
             problem = f"not JSON: {error}"
         if problem:

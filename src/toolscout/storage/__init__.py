@@ -20,11 +20,17 @@ def open_store(settings: Settings, predicate: Predicate) -> Store:
 
     if url == "memory:":
         return SqliteStore(None, predicate, settings)
-    if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return SqliteStore(Path(url.removeprefix("sqlite:///")).expanduser(), predicate, settings)
+    if path := sqlite_file(url):
+        return SqliteStore(path, predicate, settings)
     raise SettingError(
         f"{without_password(url)!r} names no store", hint="use memory:, sqlite:///PATH or postgresql://..."
     )
+
+
+def sqlite_file(url: str) -> Path | None:
+    """Return the file that an address names, where it names one."""
+    name = url.removeprefix("sqlite:///")
+    return Path(name).expanduser() if name and name != url else None
 
 
 def _postgres(url: str, predicate: Predicate, settings: Settings) -> Store:
