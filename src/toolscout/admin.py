@@ -12,11 +12,12 @@ from typing import Any
 
 from toolscout.discovery.suggest import did_you_mean, not_found
 from toolscout.errors import PolicyError, StoreError, ToolNotFoundError
-from toolscout.indexing.enrich import enrich_tool, stamp_of
+from toolscout.indexing.enrich import enrich_tool, restamp
 from toolscout.indexing.trust import KEPT_OUT, change_of, read_pin, write_pin
 from toolscout.indexing.trust import KIND as PIN
-from toolscout.models import ApiKey, Caller, Change, Entry, Filter, Pin, Publication, Record, Scope, Tool, Verdict
+from toolscout.models import ApiKey, Caller, Change, Filter, Pin, Publication, Record, Scope, Tool, Verdict
 from toolscout.policy.document import Act, Policy
+from toolscout.policy.keys import KIND as KEY
 from toolscout.policy.keys import mint_key
 from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Decision, Rules
@@ -25,7 +26,6 @@ from toolscout.settings import Settings
 from toolscout.telemetry import AuditLog, operator, shape_of
 from toolscout.turns import Turns
 
-_KEY = "api_key"
 _USED = "api_key_use"
 _TOUCH_S = 60.0
 _TRIES = 20
@@ -112,12 +112,12 @@ class Admin:
     async def api_keys(self, tenant: str | None = None) -> list[ApiKey]:
         """Return the keys of a tenant, or of all, the newest first."""
         used = {item.name: float(item.body["at"]) for item in await self._store.records(_USED)}
-        found = [_read_key(item, used.get(item.name)) for item in await self._store.records(_KEY)]
+        found = [_read_key(item, used.get(item.name)) for item in await self._store.records(KEY)]
         return sorted((key for key in found if tenant in (None, key.tenant)), key=lambda key: (-key.created_at, key.id))
 
     async def revoke_key(self, key_id: str) -> ApiKey:
         """Make a key worthless; every replica refuses it within a second or so."""
-        found = await self._store.record(_KEY, key_id)
+        found = await self._store.record(KEY, key_id)
         if found is None:
             known = [item.id for item in await self.api_keys()]
             raise ToolNotFoundError(
@@ -133,7 +133,7 @@ class Admin:
 
     async def find_key(self, key_id: str) -> ApiKey | None:
         """Return a key that someone shows, and remember, to the minute, when that was."""
-        found, now = await self._store.record(_KEY, key_id), time.time()
+        found, now = await self._store.record(KEY, key_id), time.time()
         if found is None:
             return None
         use = await self._store.record(_USED, key_id)
@@ -146,7 +146,7 @@ class Admin:
 
     async def _put(self, key: ApiKey) -> None:
         scope = Scope(tenant=key.tenant)
-        await self._store.put_records([Record(kind=_KEY, scope=scope, name=key.id, body=asdict(key))])
+        await self._store.put_records([Record(kind=KEY, scope=scope, name=key.id, body=asdict(key))])
 
     # Tools
 
@@ -239,26 +239,16 @@ class Admin:
             Publication(
                 scope=scope,
                 servers=tuple(servers[server] for server in replaced),
-                entries=tuple(_entry(tool, tools[tool.key], stamps[tool.key]) for tool in decided),
+                entries=tuple(
+                    replace(enrich_tool(tool), stamp=restamp(tool, tools[tool.key], stamps[tool.key]))
+                    for tool in decided
+                ),
                 kept=frozenset(
                     tool.key for tool in tools.values() if tool.server in replaced and tool.key not in changed
                 ),
                 model_id=overview.model_id,
             )
         )
-
-
-def _entry(tool: Tool, before: Tool, stamp: str) -> Entry:
-    """Return what to publish, with the stamp that indexing will compute, so that it finds nothing to do.
-
-    Labels that were inferred are not part of a stamp: which ones were is seen from the stamp that is there.
-    """
-    entry = enrich_tool(tool)
-    inferred: tuple[dict[str, Any], ...] = ({}, {"category": ""}, {"tags": ()}, {"category": "", "tags": ()})
-    for bare in inferred:
-        if stamp_of(replace(before, **bare)) == stamp:
-            return replace(entry, stamp=stamp_of(replace(tool, **bare)))
-    return entry
 
 
 def _read_key(record: Record, last_used_at: float | None = None) -> ApiKey:
