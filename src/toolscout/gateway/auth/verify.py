@@ -14,6 +14,7 @@ from toolscout.errors import AuthError, ToolscoutError
 from toolscout.gateway.auth.recent import Recent
 from toolscout.gateway.auth.tokens import Tokens
 from toolscout.gateway.identity import CALLER
+from toolscout.gateway.refusals import because
 from toolscout.models import ApiKey, Caller
 from toolscout.policy.keys import caller_of_key, opens, split_token
 
@@ -56,7 +57,7 @@ class Verifier:
             if self._tokens is not None:
                 return await self._token(token, self._tokens)
         except AuthError as error:
-            _log.info("a token was refused: %s", error.message)
+            because(error.message)
         except ToolscoutError as error:
             _log.warning("a token cannot be verified now, so it is refused: %s", error.message)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong with a token, it opens nothing
@@ -67,6 +68,7 @@ class Verifier:
         parts = split_token(token)
         key = await self._lookup(parts[0]) if parts else None
         if parts is None or key is None or not opens(key, parts[1], time.time()):
+            because(_wrong_with(parts, key))
             return None
         return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
@@ -97,3 +99,14 @@ class Verifier:
             subject=caller.user,
             claims={"iss": issuer, CALLER: caller},
         )
+
+
+def _wrong_with(parts: tuple[str, str] | None, key: ApiKey | None) -> str:
+    """Say for the log why a key does not open; its id is no secret."""
+    if parts is None:
+        return "what it showed has not the form of a key"
+    if key is None:
+        return f"no key has the id {parts[0]}"
+    if key.revoked_at is not None:
+        return f"the key {key.id} was revoked"
+    return f"the secret of the key {key.id} is wrong" if key.usable(time.time()) else f"the key {key.id} has expired"
