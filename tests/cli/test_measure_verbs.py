@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from serving import serving
 from toolscout.cli.metrics import Labelled, Outcome, ndcg, recall, reciprocal_rank, summarize
+from toolscout.settings import unknown_variables
 
 Run = Callable[..., Any]
 FIGURES = ["ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "p50_ms", "p95_ms", "tools", "queries"]
@@ -116,6 +118,7 @@ def test_doctor_finds_nothing_wrong_with_a_good_installation(toolscout: Run, sam
     ("name", "value", "what"),
     [
         ("TOOLSCOUT_PAGE_SIZE", "many", "settings"),
+        ("TOOLSCOUT_POLCY", "policy.toml", "settings"),
         ("TOOLSCOUT_EMBEDDER", "builtin:/nowhere", "model"),
         ("TOOLSCOUT_EMBEDDER", "magic", "model"),
         ("TOOLSCOUT_STORE", "sqlite:////proc/nothing/catalogue.db", "store"),
@@ -135,6 +138,25 @@ def test_doctor_names_what_is_wrong_with_its_fix_and_exits_with_one(
     assert shown.code == 1
     assert f"bad {what}: " in shown.out
     assert "fix: " in shown.out
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant_and_without_its_value() -> None:
+    theirs = {"TOOLSCOUT_INPUT_TOKEN": "s3cret", "TOOLSCOUT_CHILD": "1", "TOOLSCOUT_WORKSPACE_FOLDER": "/x", "PATH": ""}
+    assert (
+        unknown_variables({**theirs, "TOOLSCOUT_BENCH": "1", "TOOLSCOUT_TEST_SLOW": "1", "TOOLSCOUT_AUDIT": ""}) == []
+    )
+    assert unknown_variables({"TOOLSCOUT_POLCY": "s3cret", "TOOLSCOUT_HELLO_WORLD": "s3cret"}) == [
+        "TOOLSCOUT_HELLO_WORLD is no setting",
+        "TOOLSCOUT_POLCY is no setting, did you mean TOOLSCOUT_POLICY?",
+    ]
+
+
+def test_serve_warns_of_a_variable_that_is_no_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLSCOUT_POLCY", "policy.toml")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with serving(tmp_path) as gateway:
+        said = gateway.log.read_text()
+    assert "WARNING TOOLSCOUT_POLCY is no setting, did you mean TOOLSCOUT_POLICY?" in said
 
 
 def test_doctor_sees_tools_without_vectors(

@@ -12,7 +12,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
-from toolscout.settings import Settings, data_folder
+from toolscout.settings import Settings, data_folder, unknown_variables
 from toolscout.telemetry import without_password
 
 
@@ -57,7 +57,10 @@ async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Findi
     findings = [Finding(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
     try:
         settings = Settings.from_env()
-        findings.append(Finding(what="settings", ok=True, detail="every TOOLSCOUT_* variable is understood"))
+        unknown = "; ".join(unknown_variables())
+        fix = "correct or unset it: it does nothing; docs/settings.md lists them all" if unknown else ""
+        detail = unknown or "every TOOLSCOUT_* variable is understood"
+        findings.append(Finding(what="settings", ok=not unknown, detail=detail, fix=fix))
     except ToolscoutError as error:
         return [*findings, _bad("settings", error)]
     settings = replace(settings, store=store if store is not None else settings.store)
