@@ -116,12 +116,9 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Finding]
         for status in scout.live.statuses() if scout.live else []:
             ok = status.state in ("ready", "disabled")
             detail = f"{status.state}, {status.tools} tools" if ok else status.detail
-            fix = (
-                ""
-                if ok
-                else f"start it by hand and read what it says; stderr: {status.stderr[-300:].strip() or 'empty'}"
-            )
-            found.append(Finding(what=f"server {status.title}", ok=ok, detail=detail, fix=fix))
+            said = status.stderr[-300:].strip()
+            fix = (status.hint or "start it by hand and read what it says") + (f"; it says: {said}" if said else "")
+            found.append(Finding(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
     return found
 
 
