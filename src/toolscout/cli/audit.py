@@ -96,6 +96,14 @@ def _shown(line: dict[str, Any]) -> Text:
     by = f" by {said('by')}" if line.get("by") else ""
     ms = f" {line['ms']:.1f} ms" if isinstance(line.get("ms"), (int, float)) else ""
     about = said("tool") or said("key_id") or said("server") or said("source")
+    why = (f": {said('reason')}", "red") if line.get("reason") else ""
     return Text.assemble(
-        (said("at"), "dim"), f"  {said('act')}  ", (about, "cyan"), f"  {who}{by}  ", (outcome, style), (ms, "dim")
+        (said("at"), "dim"),
+        f"  {said('act')}  ",
+        (about, "cyan"),
+        f"  {who}{by}",
+        why,
+        "  ",
+        (outcome, style),
+        (ms, "dim"),
     )
