@@ -15,7 +15,8 @@ from toolscout.errors import PolicyError, StoreError, ToolNotFoundError
 from toolscout.indexing.enrich import enrich_tool, restamp
 from toolscout.indexing.trust import KEPT_OUT, change_of, read_pin, write_pin
 from toolscout.indexing.trust import KIND as PIN
-from toolscout.models import ApiKey, Caller, Change, Filter, Pin, Publication, Record, Scope, Tool, Verdict
+from toolscout.keys import split_key
+from toolscout.models import ApiKey, Caller, Change, Pin, Publication, Record, Scope, Tool, Verdict
 from toolscout.policy.document import Act, Policy
 from toolscout.policy.keys import KIND as KEY
 from toolscout.policy.keys import mint_key
@@ -75,13 +76,15 @@ class Admin:
 
     async def explain(self, caller: Caller, key: str, act: Act) -> Decision:
         """Say whether a caller may see or call a tool, and which rule decides."""
+        known: set[str] = set()
         for scope in dict.fromkeys((caller.scope, Scope(tenant=caller.tenant))):
             switches = await self._store.switches(scope)
             for tool in await self._store.stored_tools(scope):
+                known.add(tool.key)
                 if tool.key == key:
                     enabled = switches.get(key, tool.enabled)
                     return self._rules.explain(caller, replace(tool, enabled=enabled), act)
-        return Decision(allowed=False, because="there is no such tool")
+        return Decision(allowed=False, because="there is no such tool", suggestions=did_you_mean(key, known))
 
     # Keys
 
@@ -150,13 +153,19 @@ class Admin:
 
     # Tools
 
-    async def switch(self, caller: Caller, key: str, enabled: bool) -> None:
-        """Switch one tool on or off; the decision survives re-indexing."""
-        try:
-            await self._store.set_enabled(caller.scope, key, enabled)
-        except ToolNotFoundError:
-            raise not_found(key, await self._store.facets(caller, Filter())) from None
-        self.note("tools.enable" if enabled else "tools.disable", caller.scope, tool=key)
+    async def switch(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+        """Switch tools on or off, all or none; the decision survives re-indexing."""
+        for key in keys:
+            if key not in await self._store.stamps(scope, split_key(key)[0]):
+                raise not_found(key, await self._store.stored_tools(scope))
+        for key in keys:
+            await self._store.set_enabled(scope, key, enabled)
+            self.note("tools.enable" if enabled else "tools.disable", scope, tool=key)
+
+    async def switched_off(self, scope: Scope) -> list[Tool]:
+        """Return the tools that were switched off by hand or by the config, in the order of keys."""
+        switches = await self._store.switches(scope)
+        return [tool for tool in await self._store.stored_tools(scope) if not switches.get(tool.key, tool.enabled)]
 
     async def changes(self, scope: Scope | None = None) -> list[Change]:
         """Return the tools of a scope, or of all, whose definition is not the pinned one or that are held back."""

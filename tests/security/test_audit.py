@@ -305,7 +305,9 @@ def test_the_command_shows_which_policy_came_into_force_and_why_one_was_refused(
 
 
 @promise("audit:every-call")
-def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(toolscout: Any, tmp_path: Path) -> None:
+def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(
+    toolscout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "audit.jsonl"
     log = AuditLog(path)
     for number in range(6):
@@ -329,6 +331,10 @@ def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(toolscout: An
     assert toolscout("audit", "--file", str(path), "--user", "nobody").code == 1
     assert toolscout("audit", "--file", str(path), "--since", "yesterday").code == 2
     assert toolscout("audit", "--file", str(tmp_path / "none")).code == 2
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "none"))
+    ran = toolscout("audit")
+    assert (ran.code, ran.out) == (1, f"there is no audit log at {tmp_path / 'none'}: it begins with the first call\n")
+    assert (toolscout("audit", "--json").code, toolscout("audit", "--json").json) == (1, {"lines": []})
 
 
 WRITER = """

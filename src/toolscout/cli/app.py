@@ -29,7 +29,10 @@ from toolscout.cli import (
 )
 from toolscout.errors import ToolscoutError, to_wire
 
-EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
+EPILOG = (
+    "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it, "
+    "130 interrupted."
+)
 
 app = typer.Typer(
     name="toolscout",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolscout.cli import options
-from toolscout.models import LOCAL
+from toolscout.models import LOCAL, Answer, Metadata, ToolMatch
 
 if TYPE_CHECKING:
     from toolscout.scout import Scout
@@ -24,6 +24,9 @@ def list_(
     ] = None,
     server: Annotated[str | None, typer.Option("--server", metavar="S", help="Only tools of this server.")] = None,
     detail: options.DetailLevel = "brief",
+    disabled: Annotated[
+        bool, typer.Option("--disabled", help="Show instead, all at once, what is switched off.")
+    ] = False,
     page: Annotated[int, typer.Option("--page", metavar="N", help="Which page.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", metavar="N", help="Tools a page, at most 100.")] = 50,
     user: options.As = None,
@@ -32,31 +35,44 @@ def list_(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List tools in the order of their keys, page by page.
+    """List tools in the order of their keys, page by page; exits with 1 when there is none.
 
     Example: `toolscout list --category databases --page 2`
     """
     from typing import cast
 
     from toolscout.cli.show import print_json, show_answer
+    from toolscout.discovery.check import check_detail
     from toolscout.discovery.format import format_answer
     from toolscout.models import Detail
 
-    answer = _with_scout(
-        store,
-        lambda scout: scout.list_tools(
+    caller = options.caller_named(user, tenant, group)
+
+    async def listed(scout: Scout) -> Answer:
+        if disabled:
+            check_detail(detail)
+            off = [
+                ToolMatch(tool=tool, detail=cast("Detail", detail))
+                for tool in await scout.admin.switched_off(caller.scope)
+                if server in (None, tool.server) and category in (None, tool.category)
+            ]
+            counted = Metadata(total=len(off), matched=len(off), returned=len(off))
+            return Answer(matches=tuple(off), metadata=counted)
+        return await scout.list_tools(
             detail=cast("Detail", detail),
             category=category,
             server=server,
             page=page,
             page_size=page_size,
-            caller=options.caller_named(user, tenant, group),
-        ),
-    )
+            caller=caller,
+        )
+
+    answer = _with_scout(store, listed)
     if json:
         print_json(format_answer(answer))
     else:
         show_answer(answer)
+    _exit_with_one(unless=answer)
 
 
 def categories(
@@ -78,6 +94,7 @@ def categories(
         print_json(format_categories(found))
     else:
         show_categories(found)
+    _exit_with_one(unless=found)
 
 
 def tags(
@@ -99,6 +116,7 @@ def tags(
         print_json(format_tags(found))
     else:
         show_tags(found)
+    _exit_with_one(unless=found)
 
 
 def related(
@@ -124,6 +142,7 @@ def related(
         print_json(format_answer(answer))
     else:
         show_answer(answer)
+    _exit_with_one(unless=answer)
 
 
 def describe(
@@ -134,7 +153,7 @@ def describe(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show tools whole: description, parameters, version.
+    """Show tools whole: description, parameters, version; exits with 1 when one of the keys is wrong.
 
     Example: `toolscout describe github__create_issue gmail__send_email`
     """
@@ -146,11 +165,18 @@ def describe(
     )
     if json:
         print_json(format_answer(answer))
-        return
-    for match in answer:
-        show_tool(match.tool)
-    for line in answer.suggestions:
-        console().print(safe(line))
+    else:
+        for match in answer:
+            show_tool(match.tool)
+        for line in answer.suggestions:
+            console().print(safe(line))
+    _exit_with_one(unless=not answer.suggestions)
+
+
+def _exit_with_one(*, unless: object) -> None:
+    """Tell programs that nothing was found."""
+    if not unless:
+        raise typer.Exit(1)
 
 
 def _with_scout(store: str | None, work: Callable[[Scout], Awaitable[_Result]]) -> _Result:

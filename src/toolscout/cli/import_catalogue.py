@@ -25,7 +25,8 @@ def import_catalogue(
 
     Example: `toolscout import-catalogue catalogue.jsonl.gz --store postgresql://db/tools`
     """
-    archives.show(options.run(_import(file, store, quiet=json)), "imported", json=json)
+    moved = options.run(_import(file, store, quiet=json), interrupted="interrupted; nothing unfinished was published")
+    archives.show(moved, "imported", json=json)
 
 
 async def _import(file: str, store: str | None, *, quiet: bool) -> Moved:

@@ -49,7 +49,8 @@ def index(
         from toolscout.sample import path
 
         tools = [path()]
-    reports, servers = options.run(_index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json))
+    work = _index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json)
+    reports, servers = options.run(work, interrupted="interrupted; nothing unfinished was published")
     if json:
         shown: list[dict[str, object]] = [_summary(report) for report in reports]
         if servers:
