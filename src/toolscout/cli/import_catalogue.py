@@ -10,6 +10,7 @@ from toolscout.cli import archives, options
 
 if TYPE_CHECKING:
     from toolscout.indexing.move import Moved
+    from toolscout.settings import Settings
 
 
 def import_catalogue(
@@ -25,15 +26,19 @@ def import_catalogue(
 
     Example: `toolscout import-catalogue catalogue.jsonl.gz --store postgresql://db/tools`
     """
-    moved = options.run(_import(file, store, quiet=json), interrupted="interrupted; nothing unfinished was published")
+    from toolscout.telemetry import AuditLog, operator
+
+    settings = options.operating(store)
+    AuditLog.at(settings.audit, settings.audit_bytes).write("catalogue.import", by=operator(), source=file)
+    work = _import(file, settings, quiet=json)
+    moved = options.run(work, interrupted="interrupted; nothing unfinished was published")
     archives.show(moved, "imported", json=json)
 
 
-async def _import(file: str, store: str | None, *, quiet: bool) -> Moved:
+async def _import(file: str, settings: Settings, *, quiet: bool) -> Moved:
     from toolscout.indexing.move import import_catalogue as move_in
-    from toolscout.settings import Settings
 
     with archives.readable(file) as read:
-        async with archives.opened_store(store) as opened:
+        async with archives.opened_store(settings.store) as opened:
             with archives.progress_bar("importing", quiet=quiet) as progress:
-                return await move_in(opened, read, file, progress, settings=Settings.from_env())
+                return await move_in(opened, read, file, progress, settings=settings)
