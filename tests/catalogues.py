@@ -7,6 +7,7 @@ from typing import Any
 
 from embedders import HashEmbedder, hash_vector
 from toolscout.indexing.prepare import prepare_server
+from toolscout.indexing.trust import write_pin
 from toolscout.models import LOCAL, Caller, Candidates, Filter, Intent, Publication, Scope
 from toolscout.ports import Store
 from toolscout.providers.rows import group_rows
@@ -63,6 +64,7 @@ async def _publish(store: Store, rows: Rows, scope: Scope, embedder: HashEmbedde
         for source in group_rows(rows)
     ]
     entries = tuple(entry for part in parts for entry in part.entries)
+    await store.put_records([write_pin(scope, pin) for part in parts for pin in part.pins])
     if embedder:
         documents = {entry.text_hash: entry.document for entry in entries}
         missing = sorted(await store.missing_vectors(embedder.model_id, list(documents)))

@@ -12,11 +12,13 @@ from typing import Any
 
 from toolscout.discovery.suggest import did_you_mean, not_found
 from toolscout.errors import PolicyError, StoreError, ToolNotFoundError
-from toolscout.indexing.enrich import enrich_tool, stamp_of
+from toolscout.indexing.enrich import enrich_tool, restamp
 from toolscout.indexing.trust import KEPT_OUT, change_of, read_pin, write_pin
 from toolscout.indexing.trust import KIND as PIN
-from toolscout.models import ApiKey, Caller, Change, Entry, Filter, Pin, Publication, Record, Scope, Tool, Verdict
+from toolscout.keys import split_key
+from toolscout.models import ApiKey, Caller, Change, Pin, Publication, Record, Scope, Tool, Verdict
 from toolscout.policy.document import Act, Policy
+from toolscout.policy.keys import KIND as KEY
 from toolscout.policy.keys import mint_key
 from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Decision, Rules
@@ -25,7 +27,6 @@ from toolscout.settings import Settings
 from toolscout.telemetry import AuditLog, operator, shape_of
 from toolscout.turns import Turns
 
-_KEY = "api_key"
 _USED = "api_key_use"
 _TOUCH_S = 60.0
 _TRIES = 20
@@ -75,13 +76,15 @@ class Admin:
 
     async def explain(self, caller: Caller, key: str, act: Act) -> Decision:
         """Say whether a caller may see or call a tool, and which rule decides."""
+        known: set[str] = set()
         for scope in dict.fromkeys((caller.scope, Scope(tenant=caller.tenant))):
             switches = await self._store.switches(scope)
             for tool in await self._store.stored_tools(scope):
+                known.add(tool.key)
                 if tool.key == key:
                     enabled = switches.get(key, tool.enabled)
                     return self._rules.explain(caller, replace(tool, enabled=enabled), act)
-        return Decision(allowed=False, because="there is no such tool")
+        return Decision(allowed=False, because="there is no such tool", suggestions=did_you_mean(key, known))
 
     async def holds_any(self, caller: Caller) -> bool:
         """Tell whether there is a server for the caller's tenant or for them, whether or not they may see its tools."""
@@ -116,12 +119,12 @@ class Admin:
     async def api_keys(self, tenant: str | None = None) -> list[ApiKey]:
         """Return the keys of a tenant, or of all, the newest first."""
         used = {item.name: float(item.body["at"]) for item in await self._store.records(_USED)}
-        found = [_read_key(item, used.get(item.name)) for item in await self._store.records(_KEY)]
+        found = [_read_key(item, used.get(item.name)) for item in await self._store.records(KEY)]
         return sorted((key for key in found if tenant in (None, key.tenant)), key=lambda key: (-key.created_at, key.id))
 
     async def revoke_key(self, key_id: str) -> ApiKey:
         """Make a key worthless; every replica refuses it within a second or so."""
-        found = await self._store.record(_KEY, key_id)
+        found = await self._store.record(KEY, key_id)
         if found is None:
             known = [item.id for item in await self.api_keys()]
             raise ToolNotFoundError(
@@ -137,7 +140,7 @@ class Admin:
 
     async def find_key(self, key_id: str) -> ApiKey | None:
         """Return a key that someone shows, and remember, to the minute and where that can be, when that was."""
-        found, now = await self._store.record(_KEY, key_id), time.time()
+        found, now = await self._store.record(KEY, key_id), time.time()
         if found is None:
             return None
         use = await self._store.record(_USED, key_id)
@@ -151,17 +154,23 @@ class Admin:
 
     async def _put(self, key: ApiKey) -> None:
         scope = Scope(tenant=key.tenant)
-        await self._store.put_records([Record(kind=_KEY, scope=scope, name=key.id, body=asdict(key))])
+        await self._store.put_records([Record(kind=KEY, scope=scope, name=key.id, body=asdict(key))])
 
     # Tools
 
-    async def switch(self, caller: Caller, key: str, enabled: bool) -> None:
-        """Switch one tool on or off; the decision survives re-indexing."""
-        try:
-            await self._store.set_enabled(caller.scope, key, enabled)
-        except ToolNotFoundError:
-            raise not_found(key, await self._store.facets(caller, Filter())) from None
-        self.note("tools.enable" if enabled else "tools.disable", caller.scope, tool=key)
+    async def switch(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+        """Switch tools on or off, all or none; the decision survives re-indexing."""
+        for key in keys:
+            if key not in await self._store.stamps(scope, split_key(key)[0]):
+                raise not_found(key, await self._store.stored_tools(scope))
+        for key in keys:
+            await self._store.set_enabled(scope, key, enabled)
+            self.note("tools.enable" if enabled else "tools.disable", scope, tool=key)
+
+    async def switched_off(self, scope: Scope) -> list[Tool]:
+        """Return the tools that were switched off by hand or by the config, in the order of keys."""
+        switches = await self._store.switches(scope)
+        return [tool for tool in await self._store.stored_tools(scope) if not switches.get(tool.key, tool.enabled)]
 
     async def changes(self, scope: Scope | None = None) -> list[Change]:
         """Return the tools of a scope, or of all, whose definition is not the pinned one or that are held back."""
@@ -244,26 +253,16 @@ class Admin:
             Publication(
                 scope=scope,
                 servers=tuple(servers[server] for server in replaced),
-                entries=tuple(_entry(tool, tools[tool.key], stamps[tool.key]) for tool in decided),
+                entries=tuple(
+                    replace(enrich_tool(tool), stamp=restamp(tool, tools[tool.key], stamps[tool.key]))
+                    for tool in decided
+                ),
                 kept=frozenset(
                     tool.key for tool in tools.values() if tool.server in replaced and tool.key not in changed
                 ),
                 model_id=overview.model_id,
             )
         )
-
-
-def _entry(tool: Tool, before: Tool, stamp: str) -> Entry:
-    """Return what to publish, with the stamp that indexing will compute, so that it finds nothing to do.
-
-    Labels that were inferred are not part of a stamp: which ones were is seen from the stamp that is there.
-    """
-    entry = enrich_tool(tool)
-    inferred: tuple[dict[str, Any], ...] = ({}, {"category": ""}, {"tags": ()}, {"category": "", "tags": ()})
-    for bare in inferred:
-        if stamp_of(replace(before, **bare)) == stamp:
-            return replace(entry, stamp=stamp_of(replace(tool, **bare)))
-    return entry
 
 
 def _read_key(record: Record, last_used_at: float | None = None) -> ApiKey:

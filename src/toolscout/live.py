@@ -140,7 +140,10 @@ class Live:
                 self._down_since.pop(key, None)
             elif server.status.state == "failed":
                 self._down_since.setdefault(key, time.monotonic())
-                _log.warning("server %s is down: %s", server.status.title, server.status.detail)
+                status = server.status
+                _log.warning(
+                    "server %s is down: %s", status.title, "; ".join(filter(None, (status.detail, status.hint)))
+                )
         except ToolscoutError as error:
             self._down_since.setdefault(key, time.monotonic())
             _log.warning("the tools of %s cannot be listed: %s", server.status.title, error.message)

@@ -220,7 +220,7 @@ class Scout:
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
-        await self.admin.switch(caller or self.caller, key, enabled)
+        await self.admin.switch((caller or self.caller).scope, [key], enabled)
 
     # Walk 2: discover
 

@@ -13,6 +13,8 @@ from toolscout.errors import SettingError
 PREFIX = "TOOLSCOUT_"
 _SAID = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _CHOICES = {"discovery": ("on", "off", "shadow")}
+_NO_SETTINGS = ("INPUT_", "CHILD", "WORKSPACE_FOLDER", "BENCH", "TEST_")
+"""Other variables that begin so are toolscout's own, or stand in configs."""
 
 
 def data_folder() -> Path:
@@ -239,6 +241,19 @@ class Settings:
                     f"{PREFIX}{item.name.upper()} is {value!r}, but must be one of {', '.join(_CHOICES[item.name])}",
                     hint="see docs/settings.md for what each means",
                 )
+
+
+def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Say of each `TOOLSCOUT_*` variable that is no setting so, and which was perhaps meant; never its value."""
+    from difflib import get_close_matches
+
+    known = [PREFIX + item.name.upper() for item in fields(Settings)]
+    said = []
+    for name in sorted(os.environ if environ is None else environ):
+        if name.startswith(PREFIX) and name not in known and not name.removeprefix(PREFIX).startswith(_NO_SETTINGS):
+            near = get_close_matches(name, known, n=1, cutoff=0.8)
+            said.append(f"{name[:80]} is no setting" + (f", did you mean {near[0]}?" if near else ""))
+    return said
 
 
 def _parse(name: str, text: str, kind: type) -> Any:

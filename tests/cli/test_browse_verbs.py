@@ -45,9 +45,16 @@ def test_a_page_larger_than_there_are_says_so(toolscout: Run, sample_store: str)
     assert "at most" not in toolscout("list", "--page-size", "100", "--store", sample_store).out
 
 
-def test_a_page_past_the_end_is_empty_and_no_failure(toolscout: Run, sample_store: str) -> None:
+def test_a_page_past_the_end_is_empty_and_exit_code_one(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("list", "--page", "9", "--store", sample_store)
-    assert (ran.code, ran.out.strip()) == (0, "Nothing here.")
+    assert (ran.code, ran.out.strip()) == (1, "Nothing here.")
+    assert toolscout("list", "--page", "9", "--store", sample_store, "--json").code == 1
+
+
+@pytest.mark.parametrize("verb", ["list", "categories", "tags"])
+def test_nothing_in_the_catalogue_is_exit_code_one(toolscout: Run, verb: str) -> None:
+    assert toolscout(verb, "--store", "memory:").code == 1
+    assert toolscout(verb, "--store", "memory:", "--json").code == 1
 
 
 def test_categories_are_counted(toolscout: Run, sample_store: str) -> None:
@@ -100,9 +107,11 @@ def test_describe_shows_tools_whole(toolscout: Run, sample_store: str) -> None:
 
 def test_describe_with_one_wrong_key_shows_the_others_and_what_was_meant(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("describe", "gmail__send_email", "gmail__delete_emial", "--store", sample_store)
-    assert ran.code == 0
+    assert ran.code == 1
     assert "Send a mail at once." in ran.out
     assert "gmail__delete_email" in ran.out
+    machine = toolscout("describe", "gmail__send_email", "gmail__delete_emial", "--store", sample_store, "--json")
+    assert (machine.code, len(machine.json["tools"])) == (1, 1)
 
 
 @pytest.mark.parametrize("verb", ["describe", "related"])
@@ -135,3 +144,31 @@ def test_a_disabled_tool_is_gone_until_it_is_enabled(toolscout: Run, tmp_path: P
     assert toolscout("enable", "local__one", "--store", store).code == 0
     assert keys() == ["local__one", "local__three"]
     assert toolscout("disable", "local__none", "--store", store).code == 1
+
+
+def test_what_is_switched_off_is_listed_and_suggested_and_a_wrong_key_among_several_switches_none(
+    toolscout: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "tools.jsonl"
+    file.write_text("\n".join(json.dumps({"name": name, "server": "mail"}) for name in ("send", "erase", "read")))
+    store = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    toolscout("index", "--tools", str(file), "--store", store)
+
+    def off(*options: str) -> list[str]:
+        ran = toolscout("list", "--disabled", "--store", store, "--json", *options)
+        assert ran.code == (0 if ran.json["tools"] else 1)
+        return [tool["key"] for tool in ran.json["tools"]]
+
+    assert off() == []
+    ran = toolscout("disable", "mail__send", "mail__raed", "--store", store)
+    assert (ran.code, ran.out) == (1, "")
+    assert off() == []
+    toolscout("disable", "mail__send", "mail__erase", "--store", store)
+    assert off() == ["mail__erase", "mail__send"]
+    assert off("--server", "other") == []
+    assert "mail__erase" in toolscout("list", "--disabled", "--store", store).out
+    assert toolscout("list", "--disabled", "--detail", "x", "--store", store).code == 2
+    ran = toolscout("enable", "mail__earse", "--store", store)
+    assert (ran.code, "did you mean: mail__erase" in ran.err) == (1, True)
+    ran = toolscout("enable", "zzzz", "--store", store)
+    assert (ran.code, "suggestions" in ran.err, "search for it" in ran.err) == (1, False, True)

@@ -45,7 +45,8 @@ def test_json_shows_the_result_as_the_server_sent_it(toolscout, config, store):
         (["nothing"], 1, "no tool has the key"),
         (["either__era", "--args", "{"], 2, "--args is not JSON"),
         (["either__era", "--args", "[1]"], 2, "must be an object"),
-        (["dead__tool"], 1, "no tool has the key"),
+        (["dead__tool"], 3, "the command 'no-such-command-anywhere' was not found; nothing was sent"),
+        (["dead__tool"], 3, "hint: check the command"),
     ],
 )
 def test_a_call_that_cannot_be_made_says_why(toolscout, config, store, arguments, code, said):

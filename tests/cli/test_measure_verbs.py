@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from downstreams import until
+from serving import serving
 from toolscout.cli.metrics import Labelled, Outcome, ndcg, recall, reciprocal_rank, summarize
+from toolscout.settings import unknown_variables
 
 Run = Callable[..., Any]
 FIGURES = ["ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "p50_ms", "p95_ms", "tools", "queries"]
@@ -124,6 +128,7 @@ def test_doctor_finds_nothing_wrong_with_a_good_installation(toolscout: Run, sam
     ("name", "value", "what"),
     [
         ("TOOLSCOUT_PAGE_SIZE", "many", "settings"),
+        ("TOOLSCOUT_POLCY", "policy.toml", "settings"),
         ("TOOLSCOUT_EMBEDDER", "builtin:/nowhere", "model"),
         ("TOOLSCOUT_EMBEDDER", "magic", "model"),
         ("TOOLSCOUT_STORE", "sqlite:////proc/nothing/catalogue.db", "store"),
@@ -143,6 +148,47 @@ def test_doctor_names_what_is_wrong_with_its_fix_and_exits_with_one(
     assert shown.code == 1
     assert f"bad {what}: " in shown.out
     assert "fix: " in shown.out
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_one_that_was_meant_and_without_its_value() -> None:
+    theirs = {"TOOLSCOUT_INPUT_TOKEN": "s3cret", "TOOLSCOUT_CHILD": "1", "TOOLSCOUT_WORKSPACE_FOLDER": "/x", "PATH": ""}
+    assert (
+        unknown_variables({**theirs, "TOOLSCOUT_BENCH": "1", "TOOLSCOUT_TEST_SLOW": "1", "TOOLSCOUT_AUDIT": ""}) == []
+    )
+    assert unknown_variables({"TOOLSCOUT_POLCY": "s3cret", "TOOLSCOUT_HELLO_WORLD": "s3cret"}) == [
+        "TOOLSCOUT_HELLO_WORLD is no setting",
+        "TOOLSCOUT_POLCY is no setting, did you mean TOOLSCOUT_POLICY?",
+    ]
+
+
+def test_serve_warns_of_a_variable_that_is_no_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLSCOUT_POLCY", "policy.toml")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with serving(tmp_path) as gateway:
+        said = gateway.log.read_text()
+    assert "WARNING TOOLSCOUT_POLCY is no setting, did you mean TOOLSCOUT_POLICY?" in said
+
+
+def test_a_server_that_cannot_be_reached_is_told_with_its_own_remedy_by_doctor_index_and_serve(
+    toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    entries = {"inner": {"url": "http://127.0.0.1:9/mcp"}, "absent": {"command": "no-such-command"}}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": entries}))
+    remedies = {"inner": '"private": true', "absent": "check the command and the folder in its config"}
+    told = {item["what"]: item["fix"] for item in toolscout("doctor", "--config", str(config), "--json").json}
+    indexed = toolscout("index", "--config", str(config), "--store", "memory:")
+    assert indexed.code == 1
+    with serving(tmp_path) as gateway:
+        asyncio.run(until(lambda: gateway.log.read_text().count(" is down: ") == 2))
+        log = gateway.log.read_text()
+    for title, remedy in remedies.items():
+        assert remedy in told[f"server {title}"]
+        assert "stderr" not in told[f"server {title}"]
+        assert remedy.split()[-1] in indexed.out
+        assert remedy in next(line for line in log.splitlines() if f"server {title} is down" in line)
 
 
 def test_doctor_sees_tools_without_vectors(

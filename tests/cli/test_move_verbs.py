@@ -43,6 +43,28 @@ def test_the_summary_is_json_for_programs(toolscout, sample_store, copy, tmp_pat
     assert toolscout("import-catalogue", path, "--store", copy, "--json").json == said
 
 
+def test_decisions_move_and_keys_stay(toolscout, copy, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "audit.jsonl"))
+    tools, path, store = tmp_path / "tools.jsonl", str(tmp_path / "catalogue.jsonl"), f"sqlite:///{tmp_path / 'a.db'}"
+    tools.write_text('{"name": "kept", "server": "a"}\n{"name": "used", "server": "a"}\n')
+    toolscout("index", "--tools", str(tools), "--store", store)
+    toolscout("approve", "--keep-out", "a__kept", "--store", store)
+    toolscout("keys", "create", "--tenant", "acme", "--store", store)
+    out = toolscout("export", path, "--store", store)
+    assert "1 decision," in out.err
+    assert "1 API key not exported: `toolscout keys create` makes new ones" in out.err
+    assert (
+        "1 tool held back: `toolscout changes --all` says why"
+        in toolscout("import-catalogue", path, "--store", copy).err
+    )
+    toolscout("index", "--tools", str(tools), "--store", copy)
+    assert [tool["key"] for tool in toolscout("list", "--store", copy, "--json").json["tools"]] == ["a__used"]
+    assert "a__kept  kept out" in toolscout("changes", "--all", "--store", copy).out
+    assert "There is no key" in toolscout("keys", "list", "--store", copy).out
+    assert path in toolscout("audit", "--act", "catalogue.import").out
+
+
 def test_a_catalogue_goes_through_a_pipe(toolscout, sample_store, copy):
     command = [sys.executable, "-m", "toolscout"]
     out = subprocess.run(

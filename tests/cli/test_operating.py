@@ -142,6 +142,15 @@ def test_a_decision_is_explained_by_the_rule_that_decides(
     assert call in shown
 
 
+def test_a_key_that_no_tool_has_is_decided_with_the_nearest(toolscout: Run, index: Run, store: str) -> None:
+    index(NOTES, LISTS)
+    ran = toolscout("policy", "check", "notes__snyc", "--store", store)
+    assert (ran.code, "did you mean: notes__sync" in ran.out) == (1, True)
+    assert toolscout("policy", "check", "notes__snyc", "--store", store, "--json").json["suggestions"][0] == (
+        "notes__sync"
+    )
+
+
 def test_a_switched_off_or_held_tool_says_so(toolscout: Run, index: Run, store: str, policy: str) -> None:
     index(NOTES, POISON)
     toolscout("disable", "notes__sync", "--store", store)

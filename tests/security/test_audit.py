@@ -292,8 +292,21 @@ def test_the_command_shows_them_harmless(toolscout: Any, tmp_path: Path) -> None
     assert not [char for char in ran.out if char in "\x1b\x07\x85\u2028\u202e\r"]
 
 
+@promise("audit:injection")
+def test_the_command_shows_which_policy_came_into_force_and_why_one_was_refused(toolscout: Any, tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    log = AuditLog(path)
+    log.write("policy.apply", by="root", source="policy.toml")
+    log.write("policy.refuse", by="root", reason="policy.toml: allow 1 has no who" + HOSTILE)
+    applied, refused = toolscout("audit", "--file", str(path)).out.strip("\n").split("\n")
+    assert "policy.apply  policy.toml   by root" in applied
+    assert "policy.refuse     by root: policy.toml: allow 1 has no who" in refused
+
+
 @promise("audit:every-call")
-def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(toolscout: Any, tmp_path: Path) -> None:
+def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(
+    toolscout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "audit.jsonl"
     log = AuditLog(path)
     for number in range(6):
@@ -317,6 +330,10 @@ def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(toolscout: An
     assert toolscout("audit", "--file", str(path), "--user", "nobody").code == 1
     assert toolscout("audit", "--file", str(path), "--since", "yesterday").code == 2
     assert toolscout("audit", "--file", str(tmp_path / "none")).code == 2
+    monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "none"))
+    ran = toolscout("audit")
+    assert (ran.code, ran.out) == (1, f"there is no audit log at {tmp_path / 'none'}: it begins with the first call\n")
+    assert (toolscout("audit", "--json").code, toolscout("audit", "--json").json) == (1, {"lines": []})
 
 
 WRITER = """

@@ -10,7 +10,8 @@ from embedders import HashEmbedder
 from promises import promise
 from toolscout import Scout
 from toolscout.indexing.move import Moved, export_catalogue, import_catalogue
-from toolscout.models import Caller, Scope
+from toolscout.indexing.trust import write_pin
+from toolscout.models import Caller, Pin, Scope
 from toolscout.policy.rules import may_see
 from toolscout.ports import Store
 from toolscout.settings import Settings
@@ -43,6 +44,8 @@ async def filled(store: Store) -> None:
     await store.set_enabled(Scope(), "many__create_invoice_00000", False)
     await store.set_enabled(Scope(), "studio__paint", True)
     await store.set_enabled(ANN.scope, "studio__paint", False)
+    gone = Pin(key="gone__away", fingerprint="f", verdict="kept_out", at=7.5, before={"description": STRANGE})
+    await store.put_records([write_pin(ANN.scope, gone)])
 
 
 async def answers(store: Store) -> list[Any]:
@@ -80,6 +83,7 @@ async def test_what_moved_there_and_back_is_the_same_and_gives_the_same_top_10(n
     await imported(last, again)
     assert again == archive
     assert (out.tools, out.servers, out.scopes, out.switches, out.unembedded) == (135, 4, 3, 3, 0)
+    assert (out.decisions, came.decisions, again.count(b'"kind":"pin"')) == (1, 1, 136)
     assert (came.tools, came.vectors, came.unembedded) == (135, out.vectors, 0)
     for store in (there, last):
         assert await contents(store) == await contents(first)

@@ -193,3 +193,23 @@ async def test_a_store_that_is_not_open_says_so() -> None:
 def test_an_address_that_names_no_store_is_a_setting_error(url: str) -> None:
     with pytest.raises(SettingError, match="names no store"):
         open_store(Settings(store=url), may_see)
+
+
+@promise("store:contract")
+async def test_a_file_that_may_not_be_opened_or_written_is_told_with_what_to_look_at(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    store._db.execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError, match="readonly") as caught:
+        await publish(store, NEW)
+    store._db.execute("PRAGMA query_only = OFF")
+    assert caught.value.hint == f"check the owner and mode of {store._where} and of its folder"
+    await still_serves_the_old(store)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder.db").mkdir()
+    for wrong in (tmp_path / "file" / "catalogue.db", tmp_path / "folder.db"):
+        made = open_store(Settings(store=f"sqlite:///{wrong}"), may_see)
+        with pytest.raises(StoreError) as caught:
+            await made.open()
+        await made.close()
+        assert caught.value.hint == f"check the owner and mode of {wrong} and of its folder"

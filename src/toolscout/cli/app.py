@@ -32,7 +32,10 @@ from toolscout.errors import ToolscoutError, UsageError, to_wire
 _Unreadable: type[Exception] = typer.BadParameter.__bases__[0]
 """Whatever is wrong with a command line: typer has no public name for it."""
 
-EPILOG = "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it."
+EPILOG = (
+    "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it, "
+    "130 interrupted."
+)
 
 app = typer.Typer(
     name="toolscout",

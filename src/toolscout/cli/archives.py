@@ -109,9 +109,16 @@ def show(moved: Moved, done: str, *, json: bool) -> None:
     from rich.console import Console
 
     told = [f"{_many(moved.tools, 'tool')} of {_many(moved.servers, 'server')}", _many(moved.vectors, "vector")]
-    told += [_many(moved.switches, "switch", "switches"), _many(moved.scopes, "tenant or user", "tenants and users")]
+    told += [_many(moved.switches, "switch", "switches"), _many(moved.decisions, "decision")]
+    told.append(_many(moved.scopes, "tenant or user", "tenants and users"))
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"{done} {', '.join(told)}", markup=False)
+    if moved.held:
+        console.print(f"{_many(moved.held, 'tool')} held back: `toolscout changes --all` says why", markup=False)
+    if moved.keys:
+        console.print(
+            f"{_many(moved.keys, 'API key')} not exported: `toolscout keys create` makes new ones", markup=False
+        )
     if moved.unembedded:
         console.print(f"{moved.unembedded:,} tools have no vector: `toolscout index` embeds them", markup=False)
 

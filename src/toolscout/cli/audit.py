@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolscout.cli import options
+from toolscout.errors import InputFileError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -43,30 +44,33 @@ def audit(
 
     Example: `toolscout audit --tenant acme --outcome not_allowed --since 1h`
     """
-    from toolscout.cli.show import console, print_json
+    from toolscout.cli.show import console, print_json, safe
     from toolscout.cli.times import since as moment
     from toolscout.cli.times import stamp
+    from toolscout.settings import Settings
 
     wanted = {"tenant": tenant, "user": user, "outcome": outcome}
     exactly = {name: value for name, value in wanted.items() if value is not None}
     globs = {name: value for name, value in {"tool": tool, "act": act}.items() if value is not None}
     begin = stamp(moment(since, "--since")) or "" if since else ""
-    found = deque(_lines(_file(file), exactly, globs, begin), maxlen=max(limit, 1))
+    path = file or options.audit_file(Settings.from_env())
+    found: deque[dict[str, Any]] = deque(maxlen=max(limit, 1))
+    none = "No line fits."
+    try:
+        found.extend(_lines(path, exactly, globs, begin))
+    except InputFileError as error:
+        if file:
+            raise
+        none = f"{error.message}: {error.hint}"
     if json:
         print_json({"lines": list(found)})
     else:
         for line in found:
             console().print(_shown(line), soft_wrap=True)
         if not found:
-            console().print("No line fits.")
+            console().print(safe(none), soft_wrap=True)
     if not found:
         raise typer.Exit(1)
-
-
-def _file(named: Path | None) -> Path:
-    from toolscout.settings import Settings
-
-    return named or options.audit_file(Settings.from_env())
 
 
 def _lines(path: Path, exactly: dict[str, str], globs: dict[str, str], begin: str) -> Iterator[dict[str, Any]]:
@@ -96,6 +100,14 @@ def _shown(line: dict[str, Any]) -> Text:
     by = f" by {said('by')}" if line.get("by") else ""
     ms = f" {line['ms']:.1f} ms" if isinstance(line.get("ms"), (int, float)) else ""
     about = said("tool") or said("key_id") or said("server") or said("source")
+    why = (f": {said('reason')}", "red") if line.get("reason") else ""
     return Text.assemble(
-        (said("at"), "dim"), f"  {said('act')}  ", (about, "cyan"), f"  {who}{by}  ", (outcome, style), (ms, "dim")
+        (said("at"), "dim"),
+        f"  {said('act')}  ",
+        (about, "cyan"),
+        f"  {who}{by}",
+        why,
+        "  ",
+        (outcome, style),
+        (ms, "dim"),
     )

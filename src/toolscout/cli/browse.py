@@ -10,7 +10,7 @@ import typer
 from toolscout.cli import options
 from toolscout.cli.nothing import why_nothing
 from toolscout.errors import ToolNotFoundError, UnknownCategoryError, UnknownServerError
-from toolscout.models import LOCAL, Caller
+from toolscout.models import LOCAL, Answer, Caller, Metadata, ToolMatch
 
 if TYPE_CHECKING:
     from toolscout.scout import Scout
@@ -26,6 +26,9 @@ def list_(
     ] = None,
     server: Annotated[str | None, typer.Option("--server", metavar="S", help="Only tools of this server.")] = None,
     detail: options.DetailLevel = "brief",
+    disabled: Annotated[
+        bool, typer.Option("--disabled", help="Show instead, all at once, what is switched off.")
+    ] = False,
     page: Annotated[int, typer.Option("--page", metavar="N", help="Which page.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", metavar="N", help="Tools a page, at most 100.")] = 50,
     user: options.As = None,
@@ -34,28 +37,37 @@ def list_(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List tools in the order of their keys, page by page.
+    """List tools in the order of their keys, page by page; exits with 1 when there is none.
 
     Example: `toolscout list --category databases --page 2`
     """
     from typing import cast
 
     from toolscout.cli.show import console, print_json, show_answer
+    from toolscout.discovery.check import check_detail
     from toolscout.discovery.format import format_answer
     from toolscout.models import Detail
 
-    answer, why = _looked(
-        store,
-        options.caller_named(user, tenant, group),
-        lambda scout, caller: scout.list_tools(
+    async def listed(scout: Scout, caller: Caller) -> Answer:
+        if disabled:
+            check_detail(detail)
+            off = [
+                ToolMatch(tool=tool, detail=cast("Detail", detail))
+                for tool in await scout.admin.switched_off(caller.scope)
+                if server in (None, tool.server) and category in (None, tool.category)
+            ]
+            counted = Metadata(total=len(off), matched=len(off), returned=len(off))
+            return Answer(matches=tuple(off), metadata=counted)
+        return await scout.list_tools(
             detail=cast("Detail", detail),
             category=category,
             server=server,
             page=page,
             page_size=page_size,
             caller=caller,
-        ),
-    )
+        )
+
+    answer, why = _looked(store, options.caller_named(user, tenant, group), listed)
     if json:
         print_json(format_answer(answer))
     elif why and not answer:
@@ -64,6 +76,7 @@ def list_(
         show_answer(answer)
         if answer.pagination and answer.pagination.page_size < page_size:
             console().print(f"A page holds at most {answer.pagination.page_size}.")
+    _exit_with_one(unless=answer)
 
 
 def categories(
@@ -89,6 +102,7 @@ def categories(
         console().print(why)
     else:
         show_categories(found)
+    _exit_with_one(unless=found)
 
 
 def tags(
@@ -114,6 +128,7 @@ def tags(
         console().print(why)
     else:
         show_tags(found)
+    _exit_with_one(unless=found)
 
 
 def related(
@@ -141,6 +156,7 @@ def related(
         print_json(format_answer(answer))
     else:
         show_answer(answer)
+    _exit_with_one(unless=answer)
 
 
 def describe(
@@ -151,7 +167,7 @@ def describe(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show tools whole: description, parameters, version.
+    """Show tools whole: description, parameters, version; exits with 1 when one of the keys is wrong.
 
     Example: `toolscout describe github__create_issue gmail__send_email`
     """
@@ -165,11 +181,18 @@ def describe(
     )
     if json:
         print_json(format_answer(answer))
-        return
-    for match in answer:
-        show_tool(match.tool)
-    for line in answer.suggestions:
-        console().print(safe(line))
+    else:
+        for match in answer:
+            show_tool(match.tool)
+        for line in answer.suggestions:
+            console().print(safe(line))
+    _exit_with_one(unless=not answer.suggestions)
+
+
+def _exit_with_one(*, unless: object) -> None:
+    """Tell programs that nothing was found."""
+    if not unless:
+        raise typer.Exit(1)
 
 
 def _looked(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from toolscout.cli import options
-from toolscout.errors import ConfigError, InvalidValueError
+from toolscout.errors import ConfigError, InvalidValueError, ServerUnavailableError, ToolNotFoundError
 from toolscout.models import CallResult
 
 
@@ -31,7 +31,8 @@ def call(
         arguments = json_.loads(args)
     except ValueError as error:
         raise InvalidValueError(f"--args is not JSON: {error}", hint="""for example --args '{"path": "."}'""") from None
-    made = options.run(_call(key, arguments, config or [], store))
+    said = "interrupted; if it was sent, it may still have an effect"
+    made = options.run(_call(key, arguments, config or [], store), interrupted=said)
     if json:
         print_json({"result": made.result, "repairs": list(made.repairs), "took_ms": round(made.took_ms, 1)})
     else:
@@ -54,7 +55,14 @@ async def _call(key: str, arguments: Any, named: list[Path], store: str | None) 
     wanted = tuple(item for item in config.servers if item.server.key == server)
     # Only the server of the key is started; without such a server, the catalogue says what may have been meant.
     async with Scout.open(replace(config, servers=wanted), settings=options.operating(store)) as scout:
-        return await scout.call_tool(key, arguments)
+        try:
+            return await scout.call_tool(key, arguments)
+        except ToolNotFoundError:
+            # Nobody knows the tools of a server that never came up.
+            for status in scout.live.statuses() if scout.live else ():
+                if status.state == "failed":
+                    raise ServerUnavailableError(f"{status.detail}; nothing was sent", hint=status.hint) from None
+            raise
 
 
 def _show(made: CallResult) -> None:

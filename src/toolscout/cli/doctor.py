@@ -12,7 +12,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
-from toolscout.settings import Settings, data_folder
+from toolscout.settings import Settings, data_folder, unknown_variables
 from toolscout.telemetry import without_password
 
 
@@ -57,7 +57,10 @@ async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Findi
     findings = [Finding(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
     try:
         settings = Settings.from_env()
-        findings.append(Finding(what="settings", ok=True, detail="every TOOLSCOUT_* variable is understood"))
+        unknown = "; ".join(unknown_variables())
+        fix = "correct or unset it: it does nothing; docs/settings.md lists them all" if unknown else ""
+        detail = unknown or "every TOOLSCOUT_* variable is understood"
+        findings.append(Finding(what="settings", ok=not unknown, detail=detail, fix=fix))
     except ToolscoutError as error:
         return [*findings, _bad("settings", error)]
     settings = replace(settings, store=store if store is not None else settings.store)
@@ -113,12 +116,9 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Finding]
         for status in scout.live.statuses() if scout.live else []:
             ok = status.state in ("ready", "disabled")
             detail = f"{status.state}, {status.tools} tools" if ok else status.detail
-            fix = (
-                ""
-                if ok
-                else f"start it by hand and read what it says; stderr: {status.stderr[-300:].strip() or 'empty'}"
-            )
-            found.append(Finding(what=f"server {status.title}", ok=ok, detail=detail, fix=fix))
+            said = status.stderr[-300:].strip()
+            fix = (status.hint or "start it by hand and read what it says") + (f"; it says: {said}" if said else "")
+            found.append(Finding(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
     return found
 
 

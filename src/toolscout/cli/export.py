@@ -19,9 +19,10 @@ def export(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Write the whole catalogue, of all tenants and users, into one file: tools, switches and vectors.
+    """Write the whole catalogue, of all tenants and users, into one file: tools, switches, decisions and vectors.
 
-    `import-catalogue` reads it into any other store. Nothing is embedded on the way, and no server is asked.
+    `import-catalogue` reads it into any other store. Nothing is embedded on the way, and no server is asked. API keys
+    are not in it.
 
     Examples: `toolscout export catalogue.jsonl.gz`, `toolscout export - --store postgresql://db/tools`
     """

@@ -10,6 +10,7 @@ from toolscout.cli import archives, options
 
 if TYPE_CHECKING:
     from toolscout.indexing.move import Moved
+    from toolscout.settings import Settings
 
 
 def import_catalogue(
@@ -20,17 +21,24 @@ def import_catalogue(
     """Read a catalogue that `toolscout export` wrote into a store; what came with a vector is not embedded again.
 
     The whole file is checked first: a broken one is refused with its line, and nothing is imported. Its servers replace
-    those of the same name, tenant and user; all others stay.
+    those of the same name, tenant and user; all others stay. Every definition is screened again; decisions come along,
+    API keys do not.
 
     Example: `toolscout import-catalogue catalogue.jsonl.gz --store postgresql://db/tools`
     """
-    archives.show(options.run(_import(file, store, quiet=json)), "imported", json=json)
+    from toolscout.telemetry import AuditLog, operator
+
+    settings = options.operating(store)
+    AuditLog.at(settings.audit, settings.audit_bytes).write("catalogue.import", by=operator(), source=file)
+    work = _import(file, settings, quiet=json)
+    moved = options.run(work, interrupted="interrupted; nothing unfinished was published")
+    archives.show(moved, "imported", json=json)
 
 
-async def _import(file: str, store: str | None, *, quiet: bool) -> Moved:
+async def _import(file: str, settings: Settings, *, quiet: bool) -> Moved:
     from toolscout.indexing.move import import_catalogue as move_in
 
     with archives.readable(file) as read:
-        async with archives.opened_store(store) as opened:
+        async with archives.opened_store(settings.store) as opened:
             with archives.progress_bar("importing", quiet=quiet) as progress:
-                return await move_in(opened, read, file, progress)
+                return await move_in(opened, read, file, progress, settings=settings)

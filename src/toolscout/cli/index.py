@@ -52,7 +52,8 @@ def index(
         tools = [path()]
     if not config and not tools and tenant == LOCAL:
         config = config_files([])
-    reports, servers = options.run(_index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json))
+    work = _index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json)
+    reports, servers = options.run(work, interrupted="interrupted; nothing unfinished was published")
     if json:
         shown: list[dict[str, object]] = [_summary(report) for report in reports]
         if servers:

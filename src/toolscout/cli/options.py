@@ -74,6 +74,10 @@ def audit_file(settings: Settings) -> Path:
     return Path(settings.audit).expanduser() if settings.audit else data_folder() / "audit.jsonl"
 
 
-def run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run a verb's coroutine."""
-    return asyncio.run(work)
+def run(work: Coroutine[Any, Any, _Result], *, interrupted: str = "interrupted") -> _Result:
+    """Run a verb's coroutine; what is said of it when the user ends it with Ctrl-C, before it exits with 130."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        typer.echo(interrupted, err=True)
+        raise

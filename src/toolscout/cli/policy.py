@@ -95,7 +95,7 @@ def _show_decisions(key: str, caller: Caller, see: Decision, call: Decision, *, 
         decided = {
             act: {"allowed": item.allowed, "because": item.because} for act, item in (("see", see), ("call", call))
         }
-        print_json({"tool": key, "caller": who, **decided})
+        print_json({"tool": key, "caller": who, **decided, "suggestions": list(see.suggestions)})
         return
     out = console()
     named = f"{caller.user or 'anyone'} of {caller.tenant}"
@@ -103,3 +103,5 @@ def _show_decisions(key: str, caller: Caller, see: Decision, call: Decision, *, 
     for act, item in (("see ", see), ("call", call)):
         verdict = ("may    ", "green") if item.allowed else ("may not", "bold red")
         out.print(Text.assemble("  ", verdict, f" {act}: ") + safe(item.because))
+    if see.suggestions:
+        out.print(Text("did you mean: ", "bold") + safe(", ".join(see.suggestions)))

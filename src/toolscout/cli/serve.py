@@ -215,7 +215,11 @@ def _log_to_stderr() -> None:
     """Log to standard error alone: standard output is the wire."""
     import logging
 
+    from toolscout.settings import unknown_variables
+
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("toolscout").setLevel(logging.INFO)
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it tells of every attempt; the gateway tells once
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it quotes what servers send, and that is not ours to log
+    for said in unknown_variables():
+        logging.getLogger("toolscout").warning("%s", said)

@@ -150,7 +150,8 @@ def show_servers(servers: Sequence[ServerStatus]) -> None:
     table.add_column("")
     for status in servers:
         style = {"ready": "green", "failed": "red"}.get(status.state, "yellow")
-        table.add_row(safe(status.title), Text(status.state, style=style), str(status.tools), safe(status.detail))
+        told = "; ".join(filter(None, (status.detail, status.hint)))
+        table.add_row(safe(status.title), Text(status.state, style=style), str(status.tools), safe(told))
     console().print(table)
 
 

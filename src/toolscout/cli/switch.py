@@ -13,7 +13,7 @@ Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>_
 
 
 def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
-    """Switch tools on again.
+    """Switch tools on again; `toolscout list --disabled` shows those that are off. A wrong key switches none.
 
     Example: `toolscout enable github__delete_file`
     """
@@ -22,6 +22,8 @@ def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, 
 
 def disable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
     """Switch tools off: they are found by nobody until they are enabled again; re-indexing does not undo it.
+
+    A wrong key among several switches none.
 
     Example: `toolscout disable github__delete_file`
     """
@@ -33,8 +35,8 @@ def _switch(keys: list[str], caller: Caller, store: str | None, *, on: bool) -> 
 
     async def walk() -> None:
         async with Scout.open(settings=options.operating(options.existing(store))) as scout:
-            for key in keys:
-                await scout.set_enabled(key, on, caller=caller)
-                typer.echo(f"{'enabled' if on else 'disabled'} {key}")
+            await scout.admin.switch(caller.scope, keys, on)
 
     options.run(walk())
+    for key in keys:
+        typer.echo(f"{'enabled' if on else 'disabled'} {key}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from toolscout.errors import ToolNotFoundError
 from toolscout.keys import split_key
-from toolscout.models import Facets
+from toolscout.models import Facets, Tool
 
 _CUTOFF = 60.0
 
@@ -23,15 +23,14 @@ def did_you_mean(given: str, known: Iterable[str], limit: int = 3) -> tuple[str,
     return tuple(name for _, _, name in ranked[:limit])
 
 
-def not_found(key: str, visible: Sequence[Facets]) -> ToolNotFoundError:
+def not_found(key: str, visible: Sequence[Facets | Tool]) -> ToolNotFoundError:
     """Build the error for a key that names nothing the caller may see, with the same names and the nearest keys."""
     name = split_key(key)[1].casefold()
     same_name = [item.key for item in visible if name in (item.name.casefold(), item.key.casefold())]
     near = did_you_mean(key, (item.key for item in visible))
+    suggestions = tuple(dict.fromkeys([*same_name, *near]))[:3]
     return ToolNotFoundError(
-        f"no tool has the key {key!r}",
-        hint="search for it, or use one of the suggestions",
-        suggestions=tuple(dict.fromkeys([*same_name, *near]))[:3],
+        f"no tool has the key {key!r}", hint="search for it by what it should do", suggestions=suggestions
     )
 
 

@@ -23,6 +23,8 @@ from toolscout.downstream.web import WebClient, in_words, open_http, open_sse
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
+_ASK = "see what it says in its log or on standard error"
+
 
 @dataclass(slots=True, kw_only=True)
 class Route:
@@ -118,13 +120,13 @@ def _failure(route: Route, error: BaseException, client: WebClient | None) -> Se
     if client is not None and client.refused in (401, 403):
         reason, hint = f"it refused us ({client.refused})", 'check its "headers" or "oauth"'
     elif client is None and isinstance(found, MCPError) and found.code == CONNECTION_CLOSED:
-        reason, hint = f"it ended before it answered ({route.errors.ended})", "see its standard error"
+        reason, hint = f"it ended before it answered ({route.errors.ended})", _ASK
     elif isinstance(found, MCPError):
-        reason, hint = found.message, "see its standard error with `toolscout doctor`"
+        reason, hint = found.message, (client.hint if client else "") or _ASK
     elif isinstance(found, httpx2.HTTPError):
         reason, hint = in_words(found), "check its url"
     else:
-        reason, hint = type(found).__name__, "see its standard error with `toolscout doctor`"
+        reason, hint = type(found).__name__, _ASK
     return ServerUnavailableError(f"{route.config.title} cannot be reached: {reason}", hint=hint)
 
 

@@ -54,6 +54,7 @@ class Keeper:
             self._settled.set()
         self.state: State = "connecting" if config.enabled else "disabled"
         self.detail = ""
+        self.hint = ""
         self.since = time.time()
         self.protocol = ""
 
@@ -95,11 +96,11 @@ class Keeper:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _become(self, state: State, detail: str = "") -> None:
+    def _become(self, state: State, detail: str = "", hint: str = "") -> None:
         moved = (state, detail) != (self.state, self.detail)
         if state != self.state:
             self.since = time.time()
-        self.state, self.detail = state, detail
+        self.state, self.detail, self.hint = state, detail, hint
         (self._settled.clear if state == "connecting" else self._settled.set)()
         if moved and state in ("ready", "failed"):
             self._changed()
@@ -113,7 +114,7 @@ class Keeper:
             try:
                 session = await home.ready()
             except ServerUnavailableError as error:
-                self._become("failed", error.message)
+                self._become("failed", error.message, error.hint)
             else:
                 self.protocol = session.agreed.version
                 self._become("ready")

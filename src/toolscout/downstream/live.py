@@ -73,6 +73,7 @@ class DownstreamServer:
             protocol=self._keeper.protocol,
             since=self._keeper.since,
             stderr=self._errors.text(_STDERR_CHARS),
+            hint=self._keeper.hint,
         )
 
     def start(self) -> None:

@@ -78,7 +78,10 @@ class Owned:
                 self.reason = session.reason
                 session.lose("it was closed")
         except TimeoutError:
-            self._fail(f"{self._title} did not answer within {self._connect_s:g} s")
+            self._fail(
+                f"{self._title} did not answer within {self._connect_s:g} s",
+                hint="if it only needs longer, raise TOOLSCOUT_CONNECT_TIMEOUT_S",
+            )
         except BaseException as error:  # noqa: BLE001 - whatever ended the session, those who wait for it must learn it
             found = first_cause(error)
             said = found.message if isinstance(found, ToolscoutError) else type(found).__name__
@@ -89,5 +92,7 @@ class Owned:
     def _fail(self, reason: str, hint: str = "") -> None:
         self.reason = self.reason or reason
         if not self._ready.done():
-            self._ready.set_exception(ServerUnavailableError(reason, hint=hint or "look at it with `toolscout doctor`"))
+            self._ready.set_exception(
+                ServerUnavailableError(reason, hint=hint or "start it by hand and read what it says")
+            )
             self._ready.exception()  # nobody may be waiting

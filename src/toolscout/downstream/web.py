@@ -113,6 +113,8 @@ class WebClient(httpx2.AsyncClient):
         self.on_lost: Callable[[str], None] = lambda _: None
         self.refused = 0
         """The status of the last request that was refused without a JSON-RPC answer."""
+        self.hint = ""
+        """What to do about the last request that did not get through."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; where that fails, answer with an error that fails its call alone."""
@@ -133,6 +135,7 @@ class WebClient(httpx2.AsyncClient):
             await response.aclose()
         except (httpx2.TransportError, httpx2.StreamError, ServerUnavailableError) as error:
             reason = error.message if isinstance(error, ServerUnavailableError) else in_words(error)
+            self.hint = error.hint if isinstance(error, ServerUnavailableError) else "check its url, and that it runs"
             if not self._contained:
                 self.on_lost(reason)
             # Only what failed before a connection stood was certainly not sent.

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from toolscout.errors import ToolscoutError
 from toolscout.gateway.guard import Guard, allowed_for
 from toolscout.gateway.listen import bind, start_quietly
+from toolscout.gateway.refusals import Refusals
 from toolscout.scout import Scout
 
 PING_S = 1.0
@@ -89,7 +90,7 @@ async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> As
         port = listening.getsockname()[1]
         app = Starlette(
             routes=[Route("/livez", livez, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])],
-            middleware=[Middleware(Guard, allowed=allowed_for(host, port))],
+            middleware=[Middleware(Refusals), Middleware(Guard, allowed=allowed_for(host, port))],
         )
         async with start_quietly(app, listening):
             yield port

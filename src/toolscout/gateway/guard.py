@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolscout.gateway.refusals import because
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OPEN = frozenset({"/health"})
 
@@ -57,10 +59,16 @@ class Guard:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         origins = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"origin"]
         if len(hosts) != 1 or (self._allowed.hosts is not None and hosts[0] not in self._allowed.hosts):
+            because(f"the Host {_shown(hosts)} is not served here")
             return "this Host is not served here"
         if len(origins) > 1 or (origins and origins[0].rstrip("/") not in self._allowed.origins):
+            because(f"the Origin {_shown(origins)} is not allowed")
             return "this Origin is not allowed"
         return None
+
+
+def _shown(values: list[str]) -> str:
+    return ascii(" ".join(values)[:200])
 
 
 def _bracketed(host: str) -> str:

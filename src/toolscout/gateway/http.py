@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from toolscout.gateway.diagnostics import Readiness, serve_diagnostics
 from toolscout.gateway.guard import Allowed, Guard, allowed_for
 from toolscout.gateway.listen import bind, uvicorn_for
+from toolscout.gateway.refusals import Refusals
 from toolscout.gateway.server import Gateway
 from toolscout.settings import Settings
 
@@ -53,7 +54,7 @@ def make_app(
             Route("/health", health, methods=["GET"]),
             *(authentication.routes() if authentication else ()),
         ],
-        middleware=[Middleware(Guard, allowed=allowed)],
+        middleware=[Middleware(Refusals), Middleware(Guard, allowed=allowed)],
         lifespan=lifespan,
     )
 

@@ -1,8 +1,8 @@
 """A whole catalogue as lines of JSON, to carry it from one store to another; docs/archive.md describes it.
 
 The first line names the format, its version and the model of the vectors. Then follow, scope by scope, its servers,
-tools and switches, and the vectors that no scope before it brought. The last line counts what came, so that a file that
-was cut off is noticed. Everything is ASCII: what no text encoding can hold, a lone surrogate, is escaped.
+tools, switches and pins, and the vectors that no scope before it brought. The last line counts what came, so that a
+file that was cut off is noticed. Everything is ASCII: what no text encoding can hold, a lone surrogate, is escaped.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, get_args
 
 from toolscout.errors import InputFileError
-from toolscout.models import Scope, Server, Tool
+from toolscout.models import Pin, Scope, Server, Tool, Verdict
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
 FORMAT = "toolscout-catalogue"
 VERSION = 1
-COUNTED = ("scope", "server", "tool", "switch", "vector")
+COUNTED = ("scope", "server", "tool", "switch", "pin", "vector")
 
 _HASH_BYTES = 16
 _PLACE = ("tenant", "owner")
+_SCREENED = ("screened", "found")
 _HINT = "export the catalogue again; nothing was imported"
 
 
@@ -60,7 +62,7 @@ class Kept:
     vector: FloatArray
 
 
-Item = Header | Scope | Server | Stored | Switch | Kept
+Item = Header | Scope | Server | Stored | Switch | Pin | Kept
 
 
 def write_items(items: Iterable[Item]) -> Iterator[bytes]:
@@ -101,6 +103,7 @@ _KINDS: Mapping[type[object], str] = {
     Server: "server",
     Stored: "tool",
     Switch: "switch",
+    Pin: "pin",
     Kept: "vector",
 }
 
@@ -116,6 +119,8 @@ def _write(item: Item) -> dict[str, Any]:
     if isinstance(item, Stored):
         told = {field.name: getattr(item.tool, field.name) for field in fields(Tool) if field.name not in _PLACE}
         return {"kind": "tool", "stamp": item.stamp, **told}
+    if isinstance(item, Pin):
+        return {"kind": "pin", **{name: value for name, value in asdict(item).items() if name not in _SCREENED}}
     return {"kind": kind_of(item), **asdict(item)}
 
 
@@ -124,7 +129,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
 
 
 class _Reader:
-    """Knows what has come so far: the scope that the next rows belong to, and its servers and keys."""
+    """Knows what has come so far: the scope that the next rows belong to, its servers, keys and pins."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -133,6 +138,7 @@ class _Reader:
         self._scopes: set[Scope] = set()
         self._servers: set[str] = set()
         self._keys: set[str] = set()
+        self._pins: set[str] = set()
         self._dimension = 0
         self._counts = dict.fromkeys(COUNTED, 0)
 
@@ -158,6 +164,7 @@ class _Reader:
             "server": self._server,
             "tool": self._tool,
             "switch": self._switch,
+            "pin": self._pin,
             "vector": self._vector,
         }
         return readers[kind](row)
@@ -168,7 +175,7 @@ class _Reader:
             raise ValueError("the scope has an empty name, or comes twice")
         self._scopes.add(scope)
         self._scope = scope
-        self._servers, self._keys = set(), set()
+        self._servers, self._keys, self._pins = set(), set(), set()
         return scope
 
     def _server(self, row: Mapping[str, Any]) -> Server:
@@ -192,6 +199,21 @@ class _Reader:
     def _switch(self, row: Mapping[str, Any]) -> Switch:
         return Switch(key=_text(row, "key"), enabled=_flag(row, "enabled"))
 
+    def _pin(self, row: Mapping[str, Any]) -> Pin:
+        """Read a pin; what the screen found is not taken from a file: it looks again."""
+        key, at, before = _text(row, "key"), row.get("at"), row.get("before")
+        verdict: Any = row.get("verdict")
+        if not key or key in self._pins:
+            raise ValueError("the pin has no key, or comes twice")
+        if verdict not in get_args(Verdict):
+            raise ValueError(f"`verdict` is none of {', '.join(get_args(Verdict))}")
+        if not isinstance(at, (int, float)) or isinstance(at, bool) or not isfinite(at):
+            raise TypeError("`at` is no time")
+        if before is not None and not isinstance(before, dict):
+            raise TypeError("`before` is of the wrong kind")
+        self._pins.add(key)
+        return Pin(key=key, fingerprint=_text(row, "fingerprint"), verdict=verdict, at=at, before=before)
+
     def _vector(self, row: Mapping[str, Any]) -> Kept:
         import numpy as np
 
@@ -214,7 +236,7 @@ class _Reader:
 
     def _end(self, row: Mapping[str, Any]) -> None:
         for kind, count in self._counts.items():
-            if row.get(kind) != count:
+            if row.get(kind, 0) != count:
                 raise ValueError(f"it counts {row.get(kind)} of the kind {kind}, but {count} came")
         self.ended = True
 

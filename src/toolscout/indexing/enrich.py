@@ -48,6 +48,20 @@ def stamp_of(tool: Tool) -> str:
     return hashlib.blake2b(canonical_json(decided).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
+def restamp(tool: Tool, before: Tool, stamp: str) -> str:
+    """Return the stamp that indexing will compute for a published tool that is judged anew, so that it finds no work.
+
+    Labels that were inferred are not part of a stamp: which ones were is seen from the stamp that is there.
+    """
+    if tool == before:
+        return stamp
+    inferred: tuple[dict[str, Any], ...] = ({}, {"category": ""}, {"tags": ()}, {"category": "", "tags": ()})
+    for bare in inferred:
+        if stamp_of(replace(before, **bare)) == stamp:
+            return stamp_of(replace(tool, **bare))
+    return stamp_of(tool)
+
+
 def enrich_tool(tool: Tool) -> Entry:
     """Return the entry to publish; the author's and the operator's labels always win over inferred ones."""
     stamp = stamp_of(tool)

@@ -41,7 +41,8 @@ async def fetch_servers(
             part = await asyncio.to_thread(
                 prepare_server, server, raw, published, settings, owner=scope.owner, pins=pins, now=time.time()
             )
-            await _pin(store, scope, part, pins, gone=published.keys() - part.keys)
+            fresh = {pin.key: pin for pin in part.pins}
+            await keep_pins(store, scope, fresh, pins, shown=part.offered | (published.keys() - part.keys))
         if strict and part.dropped:
             first = part.dropped[0]
             raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")
@@ -49,10 +50,12 @@ async def fetch_servers(
     return prepared, collisions
 
 
-async def _pin(store: Store, scope: Scope, part: Prepared, pins: Mapping[str, Pin], *, gone: AbstractSet[str]) -> None:
-    """Keep new pins; where a definition is offered in place of a pinned one, or goes, keep that one to be shown."""
-    known = {pin.key: pin for pin in part.pins}
-    unkept = {key for key in part.offered | gone if key in pins and pins[key].before is None}
+async def keep_pins(
+    store: Store, scope: Scope, fresh: Mapping[str, Pin], pins: Mapping[str, Pin], *, shown: AbstractSet[str]
+) -> None:
+    """Keep fresh pins; where a definition is offered in place of a pinned one, or goes, keep that one to be shown."""
+    known = dict(fresh)
+    unkept = {key for key in shown if key in pins and pins[key].before is None}
     if unkept:
         for tool in await store.stored_tools(scope):
             if tool.key in unkept and tool.fingerprint == pins[tool.key].fingerprint:

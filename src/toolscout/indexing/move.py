@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, get_args
 
 import toolscout.indexing.archive as archive
 from toolscout.errors import StoreError
 from toolscout.indexing.archive import Header, Item, Kept, Stored, Switch
-from toolscout.indexing.enrich import enrich_tool, text_hash, to_document
-from toolscout.models import Caller, Publication, Scope, Server, Tool
+from toolscout.indexing.enrich import enrich_tool, restamp, text_hash, to_document
+from toolscout.indexing.fetch import keep_pins
+from toolscout.indexing.trust import KEPT_OUT, KIND, Judged, judge, read_pin
+from toolscout.models import Caller, Pin, Publication, Scope, Server, Tool, Verdict
+from toolscout.policy.keys import KIND as KEY
 from toolscout.ports import Progress, Store
+from toolscout.settings import Settings
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -30,6 +35,11 @@ class Moved:
     servers: int
     tools: int
     switches: int
+    decisions: int
+    held: int
+    """Tools that are kept from everyone where they were read, or where they arrived."""
+    keys: int
+    """API keys that are not carried: a copy of a catalogue lets nobody in."""
     vectors: int
     unembedded: int
     model_id: str
@@ -43,10 +53,13 @@ async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | Non
     out.writelines(archive.write_items([Header(model_id=model_id)]))
     written: set[str] = set()
     for scope in await store.scopes():
-        servers, tools, switches = await _read_scope(store, scope)
+        servers, tools, switches, pins = await _read_scope(store, scope)
         known += len(tools)
+        counts["decision"] += sum(pin.verdict != "seen" for pin in pins)
+        counts["held"] += sum(bool(item.tool.held) for item in tools)
         items: list[Item] = [scope, *servers]
         items += [Switch(key=key, enabled=enabled) for key, enabled in switches.items()]
+        items += pins
         for start in range(0, len(tools), _CHUNK):
             part = tools[start : start + _CHUNK]
             hashes = [text_hash(to_document(item.tool)) for item in part]
@@ -63,25 +76,36 @@ async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | Non
         counts.update(map(archive.kind_of, items))
         out.writelines(archive.write_items(items))
     out.write(archive.write_end(counts))
+    counts["key"] = sum(not item.body.get("revoked_at") for item in await store.records(KEY))
     return _moved(counts, unembedded, model_id)
 
 
 async def import_catalogue(
-    store: Store, read: Callable[[], Iterable[bytes]], where: str, progress: Progress | None = None
+    store: Store,
+    read: Callable[[], Iterable[bytes]],
+    where: str,
+    progress: Progress | None = None,
+    *,
+    settings: Settings | None = None,
 ) -> Moved:
     """Bring an archive in: all of it is checked first, then each scope is one publication; nothing is embedded.
 
     The servers of the archive replace those of the same key in the same scope; all others stay. A store that already
-    has a model keeps it.
+    has a model keeps it. Every definition is judged here, by the decisions of both places: what the archive says of
+    its being in use counts for nothing.
     """
+    settings = settings or Settings()
     total = await asyncio.to_thread(_check, read, where)
     counts: Counter[str] = Counter()
     unembedded = 0
     current = model_id = await _model_of(store)
     async for arrived in _arrivals(store, read, where, counts):
         model_id = current or arrived.model_id
-        if arrived.servers or arrived.switches:
-            publication = await _publication(store, arrived, model_id)
+        counts["decision"] += sum(pin.verdict != "seen" for pin in arrived.pins.values())
+        if arrived.servers or arrived.switches or arrived.pins:
+            judged = await _judged(store, arrived, settings)
+            counts["held"] += sum(bool(item.tool.held) for item in judged)
+            publication = await _publication(store, arrived, judged, model_id)
             await store.publish(replace(publication, everywhere=model_id != current))
             current = model_id
             hashes = [text_hash(to_document(item.tool)) for item in arrived.tools]
@@ -101,6 +125,7 @@ class _Arrived:
     servers: list[Server] = field(default_factory=list)
     tools: list[Stored] = field(default_factory=list)
     switches: dict[str, bool] = field(default_factory=dict)
+    pins: dict[str, Pin] = field(default_factory=dict)
 
 
 def _check(read: Callable[[], Iterable[bytes]], where: str) -> int:
@@ -138,6 +163,8 @@ async def _arrivals(
             arrived.tools.append(item)
         elif isinstance(item, Switch):
             arrived.switches[item.key] = item.enabled
+        elif isinstance(item, Pin):
+            arrived.pins[item.key] = item
         else:
             vectors.append(item)
             if len(vectors) >= _CHUNK:
@@ -147,14 +174,44 @@ async def _arrivals(
         yield arrived
 
 
-async def _publication(store: Store, arrived: _Arrived, model_id: str) -> Publication:
+async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[Judged]:
+    """Screen every definition, whatever the archive says was found, hold it against its pin, and keep the pins.
+
+    Of two pins the one that is decided counts, keeping out before approving; between equals, that of this store.
+    """
+    own = {item.name: read_pin(item) for item in await store.records(KIND, arrived.scope)}
+    pins = dict(own)
+    for key, pin in arrived.pins.items():
+        pins[key] = max((own.get(key, pin), pin), key=lambda item: get_args(Verdict).index(item.verdict))
+    now = time.time()
+    for tool in (item.tool for item in arrived.tools):
+        if tool.held == KEPT_OUT and tool.key not in arrived.pins:
+            pins[tool.key] = Pin(key=tool.key, fingerprint=tool.fingerprint, verdict="kept_out", at=now)
+    unscreened = {key: replace(pin, screened="", found="") for key, pin in pins.items()}
+    screened, strict = settings.quarantine, settings.strict_definitions
+    judged = await asyncio.to_thread(
+        lambda: [
+            judge(item.tool, unscreened.get(item.tool.key), screened=screened, strict=strict, now=now)
+            for item in arrived.tools
+        ]
+    )
+    fresh = {key: pin for key, pin in pins.items() if own.get(key) != pin}
+    fresh |= {item.tool.key: item.pin for item in judged if item.pin}
+    await keep_pins(store, arrived.scope, fresh, pins, shown={item.tool.key for item in judged if item.changed})
+    return judged
+
+
+async def _publication(store: Store, arrived: _Arrived, judged: Sequence[Judged], model_id: str) -> Publication:
     """Replace the servers of a scope; a tool that is there under the same stamp is kept as it is."""
     published: dict[str, str] = {}
     for server in arrived.servers:
         published |= await store.stamps(arrived.scope, server.key)
-    fresh = [item for item in arrived.tools if published.get(item.tool.key) != item.stamp]
-    kept = {item.tool.key for item in arrived.tools} - {item.tool.key for item in fresh}
-    entries = await asyncio.to_thread(lambda: [replace(enrich_tool(item.tool), stamp=item.stamp) for item in fresh])
+    stamps = {
+        item.tool.key: restamp(now.tool, item.tool, item.stamp) for item, now in zip(arrived.tools, judged, strict=True)
+    }
+    fresh = [item.tool for item in judged if published.get(item.tool.key) != stamps[item.tool.key]]
+    kept = stamps.keys() - {tool.key for tool in fresh}
+    entries = await asyncio.to_thread(lambda: [replace(enrich_tool(tool), stamp=stamps[tool.key]) for tool in fresh])
     return Publication(
         scope=arrived.scope,
         servers=tuple(arrived.servers),
@@ -165,14 +222,17 @@ async def _publication(store: Store, arrived: _Arrived, model_id: str) -> Public
     )
 
 
-async def _read_scope(store: Store, scope: Scope) -> tuple[Sequence[Server], list[Stored], dict[str, bool]]:
+async def _read_scope(
+    store: Store, scope: Scope
+) -> tuple[Sequence[Server], list[Stored], Mapping[str, bool], list[Pin]]:
     """Read a scope between two looks at its stamps: equal ones mean that nothing changed meanwhile."""
     for _ in range(_TRIES):
         servers, stamps = await _stamps(store, scope)
         tools: Sequence[Tool] = await store.stored_tools(scope)
-        switches = dict(await store.switches(scope))
+        switches = await store.switches(scope)
+        pins = [read_pin(item) for item in await store.records(KIND, scope)]
         if (servers, stamps) == await _stamps(store, scope) and stamps.keys() == {tool.key for tool in tools}:
-            return servers, [Stored(tool=tool, stamp=stamps[tool.key]) for tool in tools], switches
+            return servers, [Stored(tool=tool, stamp=stamps[tool.key]) for tool in tools], switches, pins
     raise StoreError("the catalogue changes faster than it can be read", hint="export it when less is indexed")
 
 
@@ -205,6 +265,9 @@ def _moved(counts: Counter[str], unembedded: int, model_id: str) -> Moved:
         servers=counts["server"],
         tools=counts["tool"],
         switches=counts["switch"],
+        decisions=counts["decision"],
+        held=counts["held"],
+        keys=counts["key"],
         vectors=counts["vector"],
         unembedded=unembedded,
         model_id=model_id,

@@ -170,6 +170,8 @@ class ServerStatus:
     protocol: str = ""
     since: float = 0.0
     stderr: str = ""
+    hint: str = ""
+    """What to do about a server that failed; empty where its reason says it all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from toolscout.errors import InvalidValueError
 from toolscout.models import ApiKey, Caller
 from toolscout.policy.identity import is_name
 
+KIND = "api_key"
+"""The kind of a key among the records of a store."""
+
 _FORM = re.compile(r"tsk_([a-z0-9]{10})_([A-Za-z0-9_-]{43})\Z")
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 

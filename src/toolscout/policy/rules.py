@@ -24,6 +24,8 @@ class Decision:
 
     allowed: bool
     because: str
+    suggestions: tuple[str, ...] = ()
+    """The nearest keys, where there is no such tool."""
 
 
 def may_see(caller: Caller, tool: Judged) -> bool:

@@ -300,7 +300,7 @@ class ToolRegistry:
         if found is None:
             raise ToolNotFoundError(
                 f"no tool is named {name[:200]!r}",
-                hint="search for it, or use one of the suggestions",
+                hint="search for it by what it should do",
                 suggestions=did_you_mean(wanted, view.names()),
             )
         return found

@@ -15,6 +15,7 @@ from toolscout.errors import AuthError, StoreError, ToolscoutError
 from toolscout.gateway.auth.recent import Recent
 from toolscout.gateway.auth.tokens import Tokens
 from toolscout.gateway.identity import CALLER
+from toolscout.gateway.refusals import because
 from toolscout.models import ApiKey, Caller
 from toolscout.policy.keys import caller_of_key, opens, split_token
 
@@ -62,7 +63,7 @@ class Verifier:
             if self._tokens is not None:
                 return await self._token(token, self._tokens)
         except AuthError as error:
-            _log.info("a token was refused: %s", error.message)
+            because(error.message)
         except StoreError as error:
             _log.warning("a key cannot be looked up now: %s", error.message)
             raise AuthenticationError from StoreError("keys cannot be looked up now", hint="try again in a second")
@@ -76,6 +77,7 @@ class Verifier:
         parts = split_token(token)
         key = await self._lookup(parts[0]) if parts else None
         if parts is None or key is None or not opens(key, parts[1], time.time()):
+            because(_wrong_with(parts, key))
             return None
         return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
@@ -111,3 +113,14 @@ class Verifier:
             subject=caller.user,
             claims={"iss": issuer, CALLER: caller},
         )
+
+
+def _wrong_with(parts: tuple[str, str] | None, key: ApiKey | None) -> str:
+    """Say for the log why a key does not open; its id is no secret."""
+    if parts is None:
+        return "what it showed has not the form of a key"
+    if key is None:
+        return f"no key has the id {parts[0]}"
+    if key.revoked_at is not None:
+        return f"the key {key.id} was revoked"
+    return f"the secret of the key {key.id} is wrong" if key.usable(time.time()) else f"the key {key.id} has expired"

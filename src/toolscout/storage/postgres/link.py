@@ -155,7 +155,9 @@ class Link:
                 f"{self.where} cannot be reached: {text}",
                 hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",
             )
-        return StoreError(f"{self.where}: {text}", hint="run `toolscout doctor`")
+        return StoreError(
+            f"{self.where}: {text}", hint="look into the log of PostgreSQL, and at the rights of its role"
+        )
 
     async def _transact(
         self,

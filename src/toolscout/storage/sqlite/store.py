@@ -44,6 +44,7 @@ _Result = TypeVar("_Result")
 _INLINE_ROWS = 20_000
 """Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
 _UNREADABLE = -2
+_OWNER = "check the owner and mode of {} and of its folder"
 
 
 class SqliteStore:
@@ -295,14 +296,14 @@ class SqliteStore:
             try:
                 return work()
             except sqlite3.Error as error:
-                raise StoreError(f"{self._where}: {error}", hint=_hint(error)) from error
+                raise StoreError(f"{self._where}: {error}", hint=_hint(error, self._where)) from error
             except OSError as error:
-                raise StoreError(f"{self._where}: {error}", hint="check that the folder can be written") from error
+                raise StoreError(f"{self._where}: {error}", hint=_OWNER.format(self._where)) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._worker, guarded)
 
 
-def _hint(error: sqlite3.Error) -> str:
+def _hint(error: sqlite3.Error, where: str) -> str:
     text = str(error)
     if "locked" in text:
         return "another process is writing to the file; try again, or raise TOOLSCOUT_STORE_TIMEOUT_S"
@@ -310,4 +311,6 @@ def _hint(error: sqlite3.Error) -> str:
         return "free some disk space; the last published generation is still served"
     if "not a database" in text or "malformed" in text:
         return "the file is damaged or no catalogue: move it away and run `toolscout index` again"
-    return "run `toolscout doctor`"
+    if "open" in text or "readonly" in text or "denied" in text:
+        return _OWNER.format(where)
+    return f"check the disk that {where} is on"

@@ -1,0 +1,89 @@
+"""Whoever is turned away leaves a line: from where and why, never the secret, and a flood does not fill the log."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from guarded import Clock, Guarded, guarded
+from promises import promise
+from toolscout.gateway.refusals import Refusals
+
+pytestmark = promise("auth:token", "secret:nowhere")
+
+START = "a request from 127.0.0.1 was turned away with "
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.WARNING, logger="toolscout")
+    return caplog
+
+
+async def refused(served: Guarded, token: str | None, logged: pytest.LogCaptureFixture, **headers: str) -> str:
+    """Be turned away, and return what the log says of it."""
+    logged.clear()
+    assert (await served.post(token, {}, **headers)).status_code in (401, 403)
+    (line,) = logged.messages
+    assert line.startswith(START)
+    assert not token or token.split("_", 2)[-1] not in line
+    return line.removeprefix(START)
+
+
+async def test_every_reason_to_refuse_a_key_is_in_the_log_with_its_id_and_without_its_secret(
+    logged: pytest.LogCaptureFixture,
+) -> None:
+    async with guarded(reindex_interval_s=60) as served:
+        good, old = await served.key("acme"), await served.key("acme", expires_at=1.0)
+        number = good.split("_")[1]
+        assert await refused(served, None, logged) == "401: it showed no key or token that counts"
+        assert await refused(served, "letmein", logged) == "401: it showed no key or token that counts"
+        assert await refused(served, "tsk_nonsense", logged) == "401: what it showed has not the form of a key"
+        unknown = f"tsk_{'a' * 10}_{'s' * 43}"
+        assert await refused(served, unknown, logged) == "401: no key has the id aaaaaaaaaa"
+        wrong = f"tsk_{number}_{'s' * 43}"
+        assert await refused(served, wrong, logged) == f"401: the secret of the key {number} is wrong"
+        assert await refused(served, old, logged) == f"401: the key {old.split('_')[1]} has expired"
+        await served.scout.admin.revoke_key(number)
+        served.clock.now += 2
+        assert await refused(served, good, logged) == f"401: the key {number} was revoked"
+
+
+async def test_a_missing_scope_a_foreign_host_and_a_foreign_page_are_in_the_log(
+    logged: pytest.LogCaptureFixture,
+) -> None:
+    async with guarded(reindex_interval_s=60, auth_scope="tools") as served:
+        key = await served.key("acme")
+        assert await refused(served, key, logged) == "403: its key or token is not good for this"
+        said = await refused(served, key, logged, Host="evil.example")
+        assert said == "403: the Host 'evil.example' is not served here"
+        said = await refused(served, key, logged, Origin="https://evil.example/\x1b[31m" + "x" * 500)
+        assert said.startswith("403: the Origin 'https://evil.example/\\x1b[31mxxx")
+        assert len(said) < 300
+
+
+async def test_a_flood_is_counted_and_does_not_fill_the_log(logged: pytest.LogCaptureFixture) -> None:
+    async def denies(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 401, "headers": []})
+
+    async def send(message: Any) -> None:
+        del message
+
+    async def many(count: int) -> list[str]:
+        logged.clear()
+        for _ in range(count):
+            await door({"type": "http", "client": ("10.0.0.1\n", 7)}, None, send)  # type: ignore[arg-type]
+        return logged.messages
+
+    clock = Clock()
+    door = Refusals(denies, clock=clock)
+    lines = await many(1_000)
+    assert len(lines) == 30
+    assert lines[0] == "a request from 10.0.0.1\\n was turned away with 401: it showed no key or token that counts"
+    assert lines[-1].endswith("; more of them in this minute are only counted")
+    clock.now += 60
+    lines = await many(1)
+    assert lines[0] == "970 more requests were turned away"
+    assert len(lines) == 2

@@ -1,0 +1,144 @@
+"""A catalogue that moves: decisions come along, and no archive speaks a poisoned definition free."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from definitions import OTHER, POISON, scout_over
+from promises import promise
+from toolscout import Scout
+from toolscout.indexing.move import Moved, export_catalogue, import_catalogue
+from toolscout.indexing.trust import KEPT_OUT
+from toolscout.models import Scope, Verdict
+
+pytestmark = promise("catalog:pin", "catalog:quarantine", "store:move")
+
+HERE = Scope()
+SYNC = {"server": "notes", "name": "sync", "description": "Sync the notes."}
+EVIL = {"server": "notes", "name": "evil", "description": POISON}
+CHANGED = {**SYNC, "description": "Sync the notes!"}
+
+
+async def archive_of(*rows: dict[str, Any], **verdicts: Verdict) -> list[dict[str, Any]]:
+    """Index rows, decide, and read what an export of it says."""
+    out = io.BytesIO()
+    async with scout_over(list(rows)) as scout:
+        for name, verdict in verdicts.items():
+            await scout.admin.decide(HERE, [f"notes__{name}"], verdict)
+        await export_catalogue(scout._store, out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+async def bring(scout: Scout, archive: list[dict[str, Any]]) -> Moved:
+    lines = [json.dumps(row).encode() for row in archive]
+    return await import_catalogue(scout._store, lambda: iter(lines), "the archive", settings=scout._settings)
+
+
+async def shown(scout: Scout) -> list[str]:
+    return [match.tool.name for match in await scout.list_tools()]
+
+
+async def test_what_was_kept_out_stays_out_after_a_move_whatever_it_turns_into() -> None:
+    archive = await archive_of(SYNC, OTHER, sync="kept_out")
+    async with scout_over() as scout:
+        moved = await bring(scout, archive)
+        assert (moved.decisions, moved.held, await shown(scout)) == (1, 1, ["list"])
+        (change,) = await scout.admin.changes()
+        assert (change.held, change.verdict) == (KEPT_OUT, "kept_out")
+        for row in (SYNC, CHANGED):
+            await scout.index_tools([row, OTHER])
+            assert await shown(scout) == ["list"]
+
+
+async def test_what_was_approved_stays_approved_after_a_move_as_it_was_then() -> None:
+    archive = await archive_of(EVIL, OTHER, evil="approved")
+    async with scout_over() as scout:
+        await bring(scout, archive)
+        assert await shown(scout) == ["evil", "list"]
+        report = await scout.index_tools([EVIL, OTHER])
+        assert (report.unchanged, await shown(scout)) == (2, ["evil", "list"])
+        await scout.index_tools([{**EVIL, "description": POISON + "!"}, OTHER])
+        assert await shown(scout) == ["list"]
+
+
+async def test_a_definition_that_changes_after_a_move_is_noticed() -> None:
+    archive = await archive_of(SYNC)
+    async with scout_over() as scout:
+        await bring(scout, archive)
+        report = await scout.index_tools([CHANGED])
+        assert report.offered == ("notes__sync",)
+        (change,) = await scout.admin.changes()
+        assert change.before is not None
+        assert change.before["description"] == SYNC["description"]
+
+
+async def test_a_tool_that_the_archive_calls_clean_is_screened_all_the_same() -> None:
+    archive = await archive_of(EVIL, OTHER)
+    for row in archive:
+        if row.get("key") == "notes__evil":
+            row.update({"held": ""} if row["kind"] == "tool" else {"screened": "1:x:y", "found": ""})
+    async with scout_over() as scout:
+        moved = await bring(scout, archive)
+        assert (moved.held, await shown(scout)) == (1, ["list"])
+        (change,) = await scout.admin.changes()
+        assert " in /description: " in change.held
+
+
+async def test_a_pin_of_the_store_does_not_vouch_for_other_text_under_its_fingerprint() -> None:
+    archive = await archive_of(SYNC)
+    tool = next(row for row in archive if row.get("kind") == "tool")
+    tool["input_schema"] = {"type": "object", "properties": {"path": {"description": POISON}}}
+    tool["stamp"] = "another"
+    async with scout_over([SYNC]) as scout:
+        await bring(scout, archive)
+        assert await shown(scout) == []
+
+
+async def test_without_its_screen_a_store_takes_what_it_is_given() -> None:
+    async with scout_over(quarantine=False) as scout:
+        await bring(scout, await archive_of(EVIL))
+        assert await shown(scout) == ["evil"]
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "found"),
+    [
+        ("kept_out", "approved", "kept_out"),
+        ("approved", "kept_out", "kept_out"),
+        ("approved", "seen", "approved"),
+        ("seen", "approved", "approved"),
+        ("seen", "kept_out", "kept_out"),
+    ],
+)
+async def test_of_two_decisions_the_more_careful_stands(here: Verdict, there: Verdict, found: Verdict) -> None:
+    archive = await archive_of(EVIL, evil=there)
+    async with scout_over([EVIL]) as scout:
+        await scout.admin.decide(HERE, ["notes__evil"], here)
+        await bring(scout, archive)
+        assert await shown(scout) == (["evil"] if found == "approved" else [])
+        (pin,) = await scout._store.records("pin", HERE)
+        assert pin.body["verdict"] == found
+
+
+async def test_an_archive_that_differs_from_what_the_store_pinned_is_a_change_and_withheld_when_strict() -> None:
+    archive = await archive_of(CHANGED)
+    for strict in (False, True):
+        async with scout_over([SYNC], strict_definitions=strict) as scout:
+            await bring(scout, archive)
+            (change,) = await scout.admin.changes()
+            assert (change.changed, bool(change.held)) == (True, strict)
+            assert change.before is not None
+            assert change.before["description"] == SYNC["description"]
+
+
+async def test_an_archive_without_pins_keeps_out_what_it_says_was_kept_out() -> None:
+    archive = [row for row in await archive_of(SYNC, OTHER, sync="kept_out") if row.get("kind") != "pin"]
+    del archive[-1]["pin"]
+    async with scout_over() as scout:
+        await bring(scout, archive)
+        await scout.index_tools([CHANGED, OTHER])
+        assert await shown(scout) == ["list"]
