@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import signal
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from typing import Any
 
 from tests.postgres_server import Databases, PostgresServer
 
-from benchmarks.data import machine, markdown, save
+from benchmarks.data import RESULTS, machine, markdown, save
 from benchmarks.scale import corpus as corpora
 from benchmarks.scale import load, measure
 from toolscout import Scout, Settings
@@ -62,7 +63,9 @@ async def in_postgres(databases: Databases, corpus: Any, size: int, tenants: int
         if in_database:
             row |= await measure.recall(scout._store, scout, corpus)
         row |= await measure.publications(scout, corpus, size, tenants)
-        results.append({"engine": engine, "tools": size, "tenants": tenants, **filled, **row})
+        results.append(
+            {"load": machine()["load"], "engine": engine, "tools": size, "tenants": tenants, **filled, **row}
+        )
     databases.drop()
     if tenants == 1 and not in_database:
         url = databases.fresh()
@@ -71,7 +74,16 @@ async def in_postgres(databases: Databases, corpus: Any, size: int, tenants: int
             filled |= await with_graph(scout, corpus)
             row = await measure.searches(scout, corpus, 1) | await measure.recall(scout._store, scout, corpus)
             row |= await measure.publications(scout, corpus, size, 1)
-        results.append({"engine": "postgres, in the database", "tools": size, "tenants": 1, **filled, **row})
+        results.append(
+            {
+                "load": machine()["load"],
+                "engine": "postgres, in the database",
+                "tools": size,
+                "tenants": 1,
+                **filled,
+                **row,
+            }
+        )
         databases.drop()
     return results
 
@@ -103,7 +115,13 @@ async def in_sqlite(corpus: Any, size: int, tenants: int) -> dict[str, Any]:
         async with opened(url) as scout:
             row = await measure.searches(scout, corpus, tenants)
             row |= await measure.publications(scout, corpus, size, tenants)
-        return {"engine": "sqlite", "tools": size, "tenants": tenants, **filled, **row}
+        return {"load": machine()["load"], "engine": "sqlite", "tools": size, "tenants": tenants, **filled, **row}
+
+
+def measured() -> list[dict[str, Any]]:
+    """Return what earlier runs wrote: a run of some sizes keeps the rows of the others."""
+    path = RESULTS / "scale.json"
+    return json.loads(path.read_text("utf-8"))["rows"] if path.exists() else []
 
 
 def report(results: list[dict[str, Any]]) -> None:
@@ -118,6 +136,7 @@ def report(results: list[dict[str, Any]]) -> None:
         "recall@10": "recall_at_10",
         "top 10 in 50": "top_10_in_50",
         "same top 10": "same_answer",
+        "load": "load",
     }
     body = [
         [f"{row['tools']:,}", f"{row['tenants']:,}", row["engine"]]
@@ -125,7 +144,8 @@ def report(results: list[dict[str, Any]]) -> None:
         for row in results
     ]
     how = (corpora.__doc__ or "").split("\n\n", 1)[1].strip()
-    text = ["# Scale", "", "`python -m benchmarks.scale`; " + str(machine()), "", how, "", _LEGEND, ""]
+    about = {name: value for name, value in machine().items() if name != "load"}
+    text = ["# Scale", "", f"`python -m benchmarks.scale`; {about}", "", how, "", _LEGEND, ""]
     text.append(markdown(["tools", "tenants", "store", *columns], body))
     save("scale", {"machine": machine(), "rows": results}, "\n".join(text))
 
@@ -137,7 +157,8 @@ _LEGEND = (
     "everything published from nothing, without embedding; *graph* is the HNSW index built after that. "
     "*recall@10* compares the graph's 10 nearest with the exact 10, *top 10 in 50* asks how many of the exact 10 "
     "are among the 50 that the scorer sees, *same top 10* compares whole answers. A tenant of up to 50,000 tools "
-    "is searched in memory, exactly; *in the database* is what a larger one gets, forced at 15k."
+    "is searched in memory, exactly; *in the database* is what a larger one gets, forced at 15k. *load* is the "
+    "machine's at the end of a row, two cores shared with other work; rows are from one day, not all from one run."
 )
 
 
@@ -151,7 +172,7 @@ async def main(sizes: list[int], tenants: list[int]) -> None:
     """Measure each size with each number of tenants."""
     corpus = await corpora.read_corpus()
     server = PostgresServer(_OPTIONS)
-    results: list[dict[str, Any]] = []
+    results = [row for row in measured() if row["tools"] not in sizes]
     try:
         server.start()
         databases = Databases(server.url)

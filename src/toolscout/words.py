@@ -72,6 +72,7 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _VOWELS = frozenset("aeiouy")
 _ENDINGS = ("ion", "er", "or", "e")
 _UNCHANGED = frozenset({"news", "series"})
+_REFUSED = re.compile(r"\b(?:do not|don['’]?t|never|without|not|instead of|rather than)\s+\w+", re.IGNORECASE)
 _stems: dict[str, str] = {}
 
 
@@ -105,6 +106,12 @@ def query_terms(text: str) -> list[str]:
     return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in telling or words))
 
 
+def telling_terms(text: str) -> list[str]:
+    """Return the distinct stems of what a text says: neither stop words nor bare numbers."""
+    told = [word for word in split_words(text) if word not in STOP_WORDS and not word.isdigit()]
+    return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in told))
+
+
 @lru_cache(maxsize=65_536)
 def actions(name: str) -> int:
     """Return what a tool's name says it does, as bits: READ for `list_issues`, 0 for `translate`."""
@@ -116,7 +123,7 @@ def actions(name: str) -> int:
 
 def wanted_action(request: str) -> int:
     """Return the one action that a request asks for, or 0: the first telling verb decides, else the first of any."""
-    verbs = [word for word in split_words(request) if word in _ACTION_OF]
+    verbs = [word for word in split_words(_REFUSED.sub(" ", request)) if word in _ACTION_OF]
     telling = [word for word in verbs if word not in _WEAK]
     return _ACTION_OF[(telling or verbs)[0]] if verbs else 0
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from toolscout import Answer, Scout
+from toolscout.discovery.clauses import split_clauses
+from toolscout.discovery.correct import correct_terms, misspelt
+from toolscout.models import Candidates, Intent
+from toolscout.words import query_terms
 
 
 def _keys(answer: Answer) -> list[str]:
@@ -60,10 +65,52 @@ async def test_a_need_in_plain_words_finds_its_tool_among_the_best(sample_scout:
         ("creat_refund", "stripe__create_refund"),
         ("list_pul_requests", "github__list_pull_requests"),
         ("geocde", "maps__maps_geocode"),
+        ("craete isue", "github__create_issue"),
     ],
 )
 async def test_a_typo_in_a_name_is_forgiven(sample_scout: Scout, query: str, key: str) -> None:
     assert key in _keys(await sample_scout.search_tools(query, top_k=5))
+
+
+async def test_a_corrected_request_has_the_meaning_of_the_right_one(sample_scout: Scout) -> None:
+    right = await sample_scout.search_tools("create issue", explain=True)
+    typed = await sample_scout.search_tools("craete isue", explain=True)
+    assert [(match.explain or {})["cosine"] for match in typed[:2]] == [
+        (match.explain or {})["cosine"] for match in right[:2]
+    ]
+
+
+@pytest.mark.parametrize("query", ["weather in Paris", "flights from Rome", "buy a shoe"])
+def test_a_name_and_another_word_of_few_letters_are_no_typos(query: str) -> None:
+    intent = Intent(text=query, terms=tuple(query_terms(query)))
+    unknown = Candidates(
+        facets=(),
+        cosine=np.zeros((1, 0), np.float32),
+        terms=intent.terms,
+        impact=np.zeros((len(intent.terms), 0), np.float32),
+        fields=np.zeros((len(intent.terms), 0), np.uint8),
+        frequency=np.zeros(len(intent.terms), np.int64),
+        visible=10,
+        with_vectors=True,
+    )
+    wrong = misspelt([intent], unknown)
+    assert correct_terms([intent], wrong, ["pair", "role", "show", "shop"]) == (intent,)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "server: github tool: create_issue",
+        "github:create_issue",
+        "create_issue in github",
+        "create_issue of github MCP server",
+        "GitHub create issue",
+    ],
+)
+async def test_a_name_with_its_server_is_as_good_as_a_key(sample_scout: Scout, query: str) -> None:
+    best, *others = await sample_scout.search_tools(query)
+    assert (best.tool.key, best.score > 0.99) == ("github__create_issue", True)
+    assert all(match.score < 0.5 for match in others)
 
 
 CHINESE = [
@@ -115,6 +162,15 @@ async def test_a_request_with_several_needs_covers_them(sample_scout: Scout, que
     assert needs <= {match.tool.server for match in answer}
 
 
+def test_a_greeting_and_a_number_are_no_needs() -> None:
+    said = "Hello there. 1. Send an email to Bob about the meeting. Thank you very much."
+    assert split_clauses(said) == ()
+    assert split_clauses(f"{said} 2. Then create a calendar event for Monday.") == (
+        "Send an email to Bob about the meeting.",
+        "create a calendar event for Monday.",
+    )
+
+
 OFF_TOPIC = [
     "zqxj vvkk wlrm",
     "qwertzuiop asdfghjkl",
@@ -150,3 +206,4 @@ async def test_a_strange_query_is_a_query(sample_scout: Scout, query: str) -> No
     for ranker in ("hybrid", "semantic", "keyword", "fuzzy", "boosted"):
         answer = await sample_scout.search_tools(query, ranker=ranker)
         assert answer.metadata.ranker == ranker
+        assert answer.metadata.degraded is None

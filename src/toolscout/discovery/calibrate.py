@@ -76,7 +76,7 @@ def facts_of(evidence: Evidence, fused: Fused) -> dict[str, float]:
         "lead": fused.lead,
         "cosine": 0.0 if evidence.cosine is None else float(evidence.cosine.max(axis=1).mean()),
         "known": float(np.log1p(known * evidence.asked[0].sum())),
-        "several": float(evidence.asked.shape[0] > 1),
+        "several": float(evidence.asked.shape[0] > 1 and bool((evidence.asked[0] != evidence.asked[1]).any())),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from toolscout.words import query_terms
+from toolscout.words import telling_terms
 
 MAX_CLAUSES = 6
 """The most parts that are searched for by themselves; the shortest of more are left to the whole request."""
@@ -71,7 +71,7 @@ def _joined(parts: list[str]) -> list[str]:
     """Drop what says nothing, and join to its neighbour what is too short to stand alone."""
     joined: list[str] = []
     for part in parts:
-        count = len(query_terms(part)) if part.strip() else 0
+        count = len(telling_terms(part))
         if count >= MIN_TERMS or (count and not joined):
             joined.append(part.strip())
         elif count:

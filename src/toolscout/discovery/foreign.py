@@ -44,8 +44,8 @@ def to_english(text: str) -> str | None:
         return _from_unspaced(unicodedata.normalize("NFKC", text))
     words = split_words(text)
     english = sum(word in STOP_WORDS or stem_word(word) in _heads() for word in words)
-    if 2 * english > len(words):
-        return None
+    if 2 * english > len(words) or (text.isascii() and not any(word in _little() for word in words)):
+        return None  # keywords and brands, such as `postgres`, begin like words of any language
     best: tuple[int, str | None] = (english, None)
     for language, known in _latin().items():
         little = [word in _small()[language] for word in words]
@@ -116,6 +116,11 @@ def _latin() -> Mapping[str, _Words]:
                 part = known[language].begun if form.endswith("*") else known[language].whole
                 part.setdefault(form.rstrip("*"), head)
     return known
+
+
+@cache
+def _little() -> frozenset[str]:
+    return frozenset().union(*_small().values()) - STOP_WORDS
 
 
 @cache

@@ -52,7 +52,7 @@ class Search:
         intents, degraded = await self._with_vectors(queries, understood, overview)
         answers = []
         for query, needs in zip(queries, intents, strict=True):
-            ranking, used = await self._ranked(query, needs, degraded, caller)
+            ranking, used = await self._ranked(query, needs, degraded, caller, overview)
             tools = await self.store.tools(caller, [item.facets.key for item in ranking.best])
             answers.append(answer_query(used, ranking, tools, overview, degraded, down))
         took_ms = (time.perf_counter() - started) * 1_000
@@ -68,7 +68,7 @@ class Search:
             check_query(query, overview.categories, self.settings)
 
     async def _ranked(
-        self, query: Query, intents: Sequence[Intent], degraded: str | None, caller: Caller
+        self, query: Query, intents: tuple[Intent, ...], degraded: str | None, caller: Caller, overview: Overview
     ) -> tuple[Ranking, Query]:
         if degraded and query.ranker in _BY_VECTOR:
             query = replace(query, ranker="keyword", threshold=None)
@@ -82,6 +82,7 @@ class Search:
         found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
         if query.ranker == "hybrid" and (wrong := misspelt(intents, found)):
             intents = correct_terms(intents, wrong, await self.store.vocabulary(caller))
+            (intents,), _ = await self._with_vectors([query], [intents], overview)
             found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
         if query.ranker == "hybrid" and crowded(found) and await self._trusts(caller):
             found = await self.store.candidates(caller, query.filter, intents, _CROWD * limit, model_id)

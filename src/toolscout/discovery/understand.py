@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.foreign import to_english
+from toolscout.discovery.refusals import without_refusals
 from toolscout.models import Intent, Query
 from toolscout.words import query_terms
 
@@ -24,7 +25,8 @@ def understand(query: Query) -> tuple[Intent, ...]:
         return (_intent(query.text),)
     if english := to_english(query.text):
         return (_intent(english), _intent(english), _intent(query.text))
-    return (_intent(query.text), *map(_intent, split_clauses(query.text)))
+    wanted = without_refusals(query.text)
+    return (_intent(wanted), *map(_intent, split_clauses(wanted)))
 
 
 def _intent(text: str) -> Intent:

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from toolscout.discovery.calibrate import Calibrated, calibrate
 from toolscout.discovery.fuse import Evidence, Fused, fuse
 from toolscout.discovery.rankers.plain import folded, spaced
-from toolscout.models import FIELDS, Candidates, Intent, Query, Ranked, Ranking
+from toolscout.models import FIELDS, Candidates, Facets, Intent, Query, Ranked, Ranking
 from toolscout.words import actions, wanted_action
 
 FLOOR = 0.0005
 """Where something fits, what is below this is left out: it costs hardly a right hit, and nobody wants to read it."""
 
 _LONGEST_NAME = 8
+_LABELS = frozenset({"mcp", "server", "tool"})
 
 
 def rank_hybrid(query: Query, intents: Sequence[Intent], candidates: Candidates) -> Ranking:
@@ -62,7 +63,21 @@ def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
     if not any(literal):
         words = spaced(text)
         literal = [words == spaced(item.name) for item in candidates.facets]
+    if not any(literal):
+        words = _without_labels(text)
+        literal = [words in _with_server(item) for item in candidates.facets]
     return np.array(literal, dtype=np.bool_)
+
+
+def _without_labels(text: str) -> str:
+    """Write a text without spaces, as brands are written with and without, and without what only labels a name."""
+    return "".join(word for word in spaced(text).split() if word not in _LABELS)
+
+
+def _with_server(item: Facets) -> tuple[str, str, str]:
+    """Write a tool's name with its server's, as agents and people do: `server: github tool: create_issue`."""
+    server, name = _without_labels(item.server_title), _without_labels(item.name)
+    return f"{server}{name}", f"{name}in{server}", f"{name}of{server}"
 
 
 def _parts(

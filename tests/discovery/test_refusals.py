@@ -1,0 +1,58 @@
+"""What a request rules out is not searched for."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolscout import Scout
+from toolscout.discovery.refusals import without_refusals
+from toolscout.words import CREATE, READ, wanted_action
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("send the email, do not save a draft", "send the email"),
+        ("list all users, not groups", "list all users"),
+        ("rename the branch without deleting it", "rename the branch"),
+        ("merge the pull request but don't delete the branch", "merge the pull request"),
+        ("read the file instead of writing it", "read the file"),
+    ],
+)
+def test_what_is_ruled_out_is_cut(said: str, left: str) -> None:
+    assert without_refusals(said) == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "find files not modified since Monday",
+        "list buckets without encryption",
+        "show users who never logged in",
+        "don't forget the milk",
+        "don't delete it, create it",
+        "",
+    ],
+)
+def test_a_condition_and_a_request_that_would_be_left_with_nothing_stay(said: str) -> None:
+    assert without_refusals(said) == said
+
+
+def test_the_action_that_is_refused_is_not_the_one_that_is_wanted() -> None:
+    assert wanted_action("don't delete the entity, create it") == CREATE
+    assert wanted_action("do not remove anything, list the issues") == READ
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "below"),
+    [
+        ("send the email, do not save a draft", "gmail__send_email", "gmail__draft_email"),
+        ("don't delete the issue, create it", "github__create_issue", "jira__deleteIssue"),
+    ],
+)
+async def test_the_tool_that_is_refused_is_not_the_first(
+    sample_scout: Scout, query: str, first: str, below: str
+) -> None:
+    found = [match.tool.key for match in await sample_scout.search_tools(query)]
+    assert found[0] == first
+    assert below not in found[:1]
