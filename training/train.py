@@ -1,6 +1,6 @@
-"""Stage 2: fine-tune the base model on the pairs, average seeds, and average the result with the base.
+"""Stage 3: fine-tune the base model on the pairs, average seeds, and average the result with the base.
 
-    TOOLSCOUT_BENCH=../shared/bench python training/train.py --pairs build/pairs.jsonl.gz --out build/weights
+    TOOLSCOUT_BENCH=../shared/bench python training/train.py --pairs build/*.jsonl.gz --out build/weights
 
 Contrastive learning (InfoNCE): a request against the documents of its batch. Half of the batches are filled server by
 server, so that sibling tools are the negatives; each request also brings one near tool as a hard negative. What may be
@@ -321,17 +321,18 @@ def save(weights: Weights, base: Path, out: Path) -> None:
 def main() -> None:
     """Train the seeds, average them, average with the base, write the folder."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--pairs", type=Path, required=True)
+    parser.add_argument("--pairs", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--weights", type=Path, default=None, help="the base; default: the installed weights package")
     parser.add_argument("--fold", default="", help="a development set whose tools are kept out")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--base-share", type=float, default=0.4, help="how much of the base the result keeps")
+    parser.add_argument("--base-share", type=float, default=0.2, help="how much of the base the result keeps")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     base: Path = options.weights or find_weights()
     device = torch.device(options.device)
-    data = prepare(read_pairs(options.pairs), Tokenizer.from_file(str(base / "tokenizer.json")), device)
+    pairs = [pair for path in options.pairs for pair in read_pairs(path)]
+    data = prepare(pairs, Tokenizer.from_file(str(base / "tokenizer.json")), device)
     runs = [train(data, base, replace(Recipe(), seed=seed), fold=options.fold) for seed in options.seeds]
     start = {name: value.cpu() for name, value in load(base, torch.device("cpu")).state_dict().items()}
     tuned = average(runs, [1 / len(runs)] * len(runs))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,10 +117,8 @@ async def among_distractors(
     queries = some(labelled, plan.others)
     if any(plan.sizes):
         await embed_once(pool, [f"{name}-{size}" for size in plan.sizes if size])
-    shuffled = random.Random(0).sample(pool, len(pool))
     for size in plan.sizes:
-        extra = [] if not size else pool if size >= len(pool) else shuffled[:size]
-        many = with_distractors(tools, extra)
+        many = with_distractors(tools, pool, size)
         label = "own tools" if not size else "all" if size >= len(pool) else f"+ {size:,}"
         for ranker in (ranker for ranker in plan.rankers if ranker in SIZED):
             found = await try_to_ask(measured, ranker, many, queries, f"{name}-{size}" if size else name)

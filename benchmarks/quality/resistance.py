@@ -120,7 +120,7 @@ async def measure_set(name: str, most: int) -> dict[str, Any]:
     folder = bench_folder()
     tools, queries = rows(folder / name / "tools.jsonl"), read_queries(folder / name / "queries.jsonl")
     queries = some(queries, most)
-    many = with_distractors(tools, rows(folder / "mcp_catalogue" / "tools.jsonl"))
+    many = with_distractors(tools, rows(folder / "mcp_catalogue" / "tools.jsonl"), 10**9)
     count, by_id = math.ceil(len(many) * SHARE), {tool["id"]: tool for tool in tools}
     async with Scout.open(store=await fresh_store(name, many)) as scout:
         await scout.warm()

@@ -167,7 +167,7 @@ def test_a_greeting_and_a_number_are_no_needs() -> None:
     assert split_clauses(said) == ()
     assert split_clauses(f"{said} 2. Then create a calendar event for Monday.") == (
         "Send an email to Bob about the meeting.",
-        "create a calendar event for Monday.",
+        "Then create a calendar event for Monday.",
     )
 
 
