@@ -156,7 +156,7 @@ def measure(trials: Sequence[Trial], facts: Sequence[str], shared: Sequence[str]
         "lost by set": {name: round(empty(name, "fits", low), 3) for name in DEVELOPMENT},
         "declined": {
             f"{least:.3f}": {kind: round(declined(kind, least), 3) for kind in kinds}
-            for least in (low, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3)
+            for least in (low, 0.06, 0.08, 0.09, 0.1, 0.12, 0.15, 0.2, 0.3)
         },
         "area": {
             kind: {name: round(area(found[name, "fits"][:, 0], found[name, kind][:, 0]), 3) for name in DEVELOPMENT}

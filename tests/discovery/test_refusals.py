@@ -30,6 +30,11 @@ def test_what_is_ruled_out_is_cut(said: str, left: str) -> None:
         "list buckets without encryption",
         "show users who never logged in",
         "don't forget the milk",
+        'send "sorry, don\'t wait for me" to the general channel on Slack',
+        "create a ticket and don't forget to assign it to Bob",
+        "show virtual machines without monitoring enabled",
+        "Do not use the cache when you fetch the page example.com and summarize it",
+        "find hotels, not only in Rome but also in Milan",
         "don't delete it, create it",
         "",
     ],
@@ -44,15 +49,11 @@ def test_the_action_that_is_refused_is_not_the_one_that_is_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "first", "below"),
+    ("query", "first"),
     [
-        ("send the email, do not save a draft", "gmail__send_email", "gmail__draft_email"),
-        ("don't delete the issue, create it", "github__create_issue", "jira__deleteIssue"),
+        ("send the email, do not save a draft", "gmail__send_email"),
+        ("don't delete the issue, create it", "github__create_issue"),
     ],
 )
-async def test_the_tool_that_is_refused_is_not_the_first(
-    sample_scout: Scout, query: str, first: str, below: str
-) -> None:
-    found = [match.tool.key for match in await sample_scout.search_tools(query)]
-    assert found[0] == first
-    assert below not in found[:1]
+async def test_the_tool_that_is_refused_is_not_the_first(sample_scout: Scout, query: str, first: str) -> None:
+    assert (await sample_scout.search_tools(query))[0].tool.key == first

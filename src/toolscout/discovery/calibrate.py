@@ -44,8 +44,8 @@ SHARE_BY_WORDS: Mapping[str, float] = {
     "several": 0.566,
 }
 """The same when there are no vectors."""
-THRESHOLD = 0.1
-"""Below this nothing fits: about one answerable request in thirty is lost, the mean of the sets."""
+THRESHOLD = 0.09
+"""Below this nothing fits: about one answerable request in fifty is lost, the mean of the sets."""
 THRESHOLD_BY_WORDS = 0.1
 """The same when there are no vectors."""
 THRESHOLD_STRANGE = 0.2

@@ -25,7 +25,7 @@ _VERBS = (
     "select|send|set|share|show|solve|sort|start|stop|store|submit|suggest|summari[sz]e|tell|test|track|transfer|"
     "translate|turn|update|upload|validate|verify|view|write"
 )
-_QUOTED = re.compile(r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,200}'(?!\w)|`[^`\n]{1,200}`")
+QUOTED = re.compile(r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,200}'(?!\w)|`[^`\n]{1,200}`")
 _OBJECTS = "me|us|the|a|an|my|our|its|their|all|any|some|for|if|whether|how|what|him|her|them|information|details"
 _SEQUELS = "then|also|additionally|afterwards?|after that|finally|lastly|furthermore|moreover"
 _BORDER = re.compile(
@@ -56,7 +56,7 @@ def split_clauses(text: str) -> tuple[str, ...]:
 
 def _cut(text: str) -> list[str]:
     """Cut at every border outside of quotations."""
-    quoted = [found.span() for found in _QUOTED.finditer(text)]
+    quoted = [found.span() for found in QUOTED.finditer(text)]
     parts, start = [], 0
     for border in _BORDER.finditer(text):
         inside = any(left < border.start() < right and border.end() < right for left, right in quoted)

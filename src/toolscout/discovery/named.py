@@ -16,7 +16,7 @@ _NAMED = 12
 async def check_servers(store: Store, servers: Sequence[str], caller: Caller) -> None:
     """Refuse a server, by slug or title, that has no tool for this caller; only their own servers are named."""
     known = (await store.overview(caller)).servers if servers else ()
-    for name in servers:
+    for name in dict.fromkeys(servers):
         if name not in known and not await store.facets(caller, Filter(servers=(name,))):
             raise UnknownServerError(
                 f"no tool is of a server {name!r}",

@@ -81,16 +81,16 @@ class Search:
         model_id = self.embedder.model_id if self.embedder else ""
         found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
         if query.ranker == "hybrid" and (wrong := misspelt(intents, found)):
-            intents = correct_terms(intents, wrong, await self.store.vocabulary(caller))
-            (intents,), _ = await self._with_vectors([query], [intents], overview)
-            found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
-        if query.ranker == "hybrid" and crowded(found) and await self._trusts(caller):
+            corrected = correct_terms(intents, wrong, await self.store.vocabulary(caller))
+            if any(new is not old for new, old in zip(corrected, intents, strict=True)):
+                (intents,) = [corrected] if degraded else (await self._with_vectors([query], [corrected], overview))[0]
+                found = await self.store.candidates(caller, query.filter, intents, limit, model_id)
+        if query.ranker == "hybrid" and crowded(found) and await self._trusts(caller, overview.servers):
             found = await self.store.candidates(caller, query.filter, intents, _CROWD * limit, model_id)
         return rank_candidates(query, intents, found), query
 
-    async def _trusts(self, caller: Caller) -> bool:
+    async def _trusts(self, caller: Caller, seen: Sequence[str]) -> bool:
         """Tell whether the caller sees a server that is trusted: where there is none, nobody is crowded out."""
-        seen = (await self.store.overview(caller)).servers
         for scope in {Scope(tenant=caller.tenant), caller.scope}:
             if any(server.trusted and server.key in seen for server in await self.store.servers(scope)):
                 return True
