@@ -14,7 +14,7 @@ from toolscout.errors import StoreError
 from toolscout.indexing.archive import Header, Item, Kept, Stored, Switch
 from toolscout.indexing.enrich import enrich_tool, restamp, text_hash, to_document
 from toolscout.indexing.fetch import keep_pins
-from toolscout.indexing.trust import KEPT_OUT, KIND, Judged, judge, read_pin
+from toolscout.indexing.trust import KIND, Judged, judge, read_pin
 from toolscout.models import Caller, Pin, Publication, Scope, Server, Tool, Verdict
 from toolscout.policy.keys import KIND as KEY
 from toolscout.ports import Progress, Store
@@ -184,9 +184,6 @@ async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[J
     for key, pin in arrived.pins.items():
         pins[key] = max((own.get(key, pin), pin), key=lambda item: get_args(Verdict).index(item.verdict))
     now = time.time()
-    for tool in (item.tool for item in arrived.tools):
-        if tool.held == KEPT_OUT and tool.key not in arrived.pins:
-            pins[tool.key] = Pin(key=tool.key, fingerprint=tool.fingerprint, verdict="kept_out", at=now)
     unscreened = {key: replace(pin, screened="", found="") for key, pin in pins.items()}
     screened, strict = settings.quarantine, settings.strict_definitions
     judged = await asyncio.to_thread(
