@@ -167,10 +167,14 @@ class Admin:
             await self._store.set_enabled(scope, key, enabled)
             self.note("tools.enable" if enabled else "tools.disable", scope, tool=key)
 
-    async def switched_off(self, scope: Scope) -> list[Tool]:
-        """Return the tools that were switched off by hand or by the config, in the order of keys."""
-        switches = await self._store.switches(scope)
-        return [tool for tool in await self._store.stored_tools(scope) if not switches.get(tool.key, tool.enabled)]
+    async def switched_off(self, caller: Caller) -> list[Tool]:
+        """Return the caller's and their tenant's tools that were switched off by hand or by the config, by key."""
+        found: dict[str, Tool] = {}
+        for scope in (Scope(tenant=caller.tenant), caller.scope):
+            switches = await self._store.switches(scope)
+            tools = await self._store.stored_tools(scope)
+            found |= {tool.key: replace(tool, enabled=switches.get(tool.key, tool.enabled)) for tool in tools}
+        return [found[key] for key in sorted(found) if not found[key].enabled]
 
     async def changes(self, scope: Scope | None = None) -> list[Change]:
         """Return the tools of a scope, or of all, whose definition is not the pinned one or that are held back."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from embedders import HashEmbedder
+from toolscout import Scout
+from toolscout.models import Caller
 
 Run = Callable[..., Any]
 
@@ -172,3 +177,33 @@ def test_what_is_switched_off_is_listed_and_suggested_and_a_wrong_key_among_seve
     assert (ran.code, "did you mean: mail__erase" in ran.err) == (1, True)
     ran = toolscout("enable", "zzzz", "--store", store)
     assert (ran.code, "suggestions" in ran.err, "search for it" in ran.err) == (1, False, True)
+
+
+def test_what_is_switched_off_is_narrowed_by_the_rules_of_every_listing(toolscout: Run, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'catalogue.db'}"
+
+    async def index() -> None:
+        async with Scout.open(store=store, embedder=HashEmbedder()) as scout:
+            for title, caller in (("The Post", Caller()), ("Ann's Post", Caller(user="ann"))):
+                row = {"name": "send", "server": title, "category": "Letters"}
+                await scout.index_tools([row], caller=caller)
+
+    def listed(*options: str) -> list[str]:
+        return [tool["key"] for tool in toolscout("list", *options, "--store", store, "--json").json["tools"]]
+
+    asyncio.run(index())
+    shared, every = ["The-Post__send"], ["Ann-s-Post__send", "The-Post__send"]
+    asked: list[tuple[list[str], list[str]]] = [
+        ([], shared),
+        (["--server", "The Post"], shared),
+        (["--server", "The-Post"], shared),
+        (["--category", "letters"], shared),
+        (["--as", "ann"], every),
+        (["--as", "ann", "--category", "LETTERS"], every),
+        (["--as", "ann", "--server", "Ann's Post"], every[:1]),
+        (["--as", "bob"], shared),
+    ]
+    assert [listed(*options) for options, _ in asked] == [keys for _, keys in asked]
+    assert toolscout("disable", "The-Post__send", "--store", store).code == 0
+    assert toolscout("disable", "Ann-s-Post__send", "--as", "ann", "--store", store).code == 0
+    assert [listed("--disabled", *options) for options, _ in asked] == [keys for _, keys in asked]

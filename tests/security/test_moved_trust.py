@@ -33,6 +33,19 @@ async def archive_of(*rows: dict[str, Any], **verdicts: Verdict) -> list[dict[st
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
+def without_pins(archive: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what was decided."""
+    return [{**row, "pin": 0} if row.get("kind") == "end" else row for row in archive if row.get("kind") != "pin"]
+
+
+def forged(archive: list[dict[str, Any]], **lie: Any) -> list[dict[str, Any]]:
+    """Let an archive say something else of the tool, under the fingerprint that it had."""
+    return [
+        {**row, **lie, "stamp": "another"} if row.get("kind") == "tool" and row["name"] == "sync" else row
+        for row in archive
+    ]
+
+
 async def bring(scout: Scout, archive: list[dict[str, Any]]) -> Moved:
     lines = [json.dumps(row).encode() for row in archive]
     return await import_catalogue(scout._store, lambda: iter(lines), "the archive", settings=scout._settings)
@@ -98,6 +111,63 @@ async def test_a_pin_of_the_store_does_not_vouch_for_other_text_under_its_finger
         assert await shown(scout) == []
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("lie", [{"description": POISON}, {"category": POISON}, {"tags": [POISON]}, {"id": POISON}])
+async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_often_it_is_brought(
+    lie: dict[str, Any], pinned: bool
+) -> None:
+    archive = await archive_of(SYNC, OTHER, sync="approved")
+    archive = forged(archive if pinned else without_pins(archive), **lie)
+    async with scout_over([SYNC, OTHER]) as scout:
+        await scout.admin.decide(HERE, ["notes__sync"], "approved")
+        for _ in range(2):
+            moved = await bring(scout, archive)
+            assert (moved.held, await shown(scout)) == (1, ["list"])
+        (change,) = await scout.admin.changes()
+        assert change.held
+        await scout.index_tools([SYNC, OTHER])
+        assert [(match.tool.name, match.tool.description) for match in await scout.list_tools()] == [
+            ("list", OTHER["description"]),
+            ("sync", SYNC["description"]),
+        ]
+
+
+async def test_other_text_under_a_known_fingerprint_is_a_change_and_withheld_when_strict() -> None:
+    archive = forged(without_pins(await archive_of(SYNC)), description="Sync the notes!")
+    for strict in (False, True):
+        async with scout_over([SYNC], strict_definitions=strict) as scout:
+            await scout.admin.decide(HERE, ["notes__sync"], "approved")
+            await bring(scout, archive)
+            (change,) = await scout.admin.changes()
+            assert (change.changed, bool(change.held)) == (True, strict)
+            assert change.before is not None
+            assert change.before["description"] == SYNC["description"]
+
+
+async def test_an_approval_counts_for_nothing_in_an_archive_once_the_tool_that_it_was_of_is_gone() -> None:
+    archive = forged(without_pins(await archive_of(SYNC, OTHER)), description=POISON)
+    async with scout_over([SYNC, OTHER]) as scout:
+        await scout.admin.decide(HERE, ["notes__sync"], "approved")
+        await scout.index_tools([OTHER])
+        for _ in range(2):
+            await bring(scout, archive)
+            assert await shown(scout) == ["list"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+async def test_an_archive_of_the_store_itself_changes_nothing_also_where_the_tools_are_gone(strict: bool) -> None:
+    archive = await archive_of(EVIL, SYNC, OTHER, evil="approved", sync="kept_out")
+    async with scout_over([EVIL, SYNC, OTHER], strict_definitions=strict) as scout:
+        await scout.admin.decide(HERE, ["notes__evil"], "approved")
+        await scout.admin.decide(HERE, ["notes__sync"], "kept_out")
+        for _ in range(2):
+            await bring(scout, archive)
+            assert await shown(scout) == ["evil", "list"]
+            await scout.index_tools([EVIL, SYNC, OTHER])
+            assert await shown(scout) == ["evil", "list"]
+            await scout.remove_server("notes")
+
+
 async def test_without_its_screen_a_store_takes_what_it_is_given() -> None:
     async with scout_over(quarantine=False) as scout:
         await bring(scout, await archive_of(EVIL))
@@ -135,10 +205,9 @@ async def test_an_archive_that_differs_from_what_the_store_pinned_is_a_change_an
             assert change.before["description"] == SYNC["description"]
 
 
-async def test_an_archive_without_pins_keeps_out_what_it_says_was_kept_out() -> None:
-    archive = [row for row in await archive_of(SYNC, OTHER, sync="kept_out") if row.get("kind") != "pin"]
-    del archive[-1]["pin"]
+async def test_what_an_archive_says_is_held_counts_for_nothing_without_a_pin() -> None:
+    archive = without_pins(await archive_of(SYNC, OTHER, sync="kept_out"))
     async with scout_over() as scout:
-        await bring(scout, archive)
-        await scout.index_tools([CHANGED, OTHER])
-        assert await shown(scout) == ["list"]
+        moved = await bring(scout, archive)
+        assert (moved.held, await shown(scout)) == (0, ["list", "sync"])
+        assert {pin.body["verdict"] for pin in await scout._store.records("pin", HERE)} == {"seen"}

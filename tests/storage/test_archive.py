@@ -96,6 +96,7 @@ def replaced(number: int, row: Any) -> Callable[[list[Any]], int]:
         (change("scope", owner=7), "`owner` is no text"),
         (change("tool", server="elsewhere"), "not in its scope"),
         (change("tool", key="elsewhere__x"), "does not begin with its server"),
+        (change("tool", fingerprint=""), "no fingerprint"),
         (change("tool", tags="art"), "`tags` is of the wrong kind"),
         (change("tool", input_schema=[]), "`input_schema` is of the wrong kind"),
         (change("tool", enabled="no"), "`enabled` is of the wrong kind"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from catalogues import keys, many, publish
 from promises import promise
 from toolscout import StoreError, ToolNotFoundError
-from toolscout.models import Caller, Scope
+from toolscout.indexing.move import export_catalogue
+from toolscout.indexing.trust import write_pin
+from toolscout.models import Caller, Pin, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -148,3 +151,18 @@ async def test_users_who_are_gone_and_leases_that_ran_out_are_forgotten_in_time(
     assert len(await keys(store, ann)) == 5
     await publish(store, many(5), own={"ann": many(1, server="hers")})
     assert len(await keys(store, ann)) == 6
+
+
+async def test_a_user_whose_definitions_are_pinned_is_not_forgotten(url: str, new_replica: Callable[..., Any]) -> None:
+    store = await new_replica()
+    await publish(store, many(5), own={"ann": many(3, server="hers"), "bob": many(2, server="his")})
+    decided = Pin(key="hers__send", fingerprint="f" * 64, verdict="kept_out")
+    await store.put_records([write_pin(Scope(owner="ann"), decided)])
+    await store.remove_server(Scope(owner="ann"), "hers")
+    await store.remove_user("local", "bob")
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("SELECT toolscout.forget_unused('0 s')")
+    assert set(await store.scopes()) == {Scope(), Scope(owner="ann")}
+    out = io.BytesIO()
+    await export_catalogue(store, out)
+    assert '"verdict":"kept_out"' in out.getvalue().decode()

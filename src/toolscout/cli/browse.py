@@ -53,8 +53,9 @@ def list_(
             check_detail(detail)
             off = [
                 ToolMatch(tool=tool, detail=cast("Detail", detail))
-                for tool in await scout.admin.switched_off(caller.scope)
-                if server in (None, tool.server) and category in (None, tool.category)
+                for tool in await scout.admin.switched_off(caller)
+                if server in (None, tool.server, tool.server_title)
+                and (category is None or category.casefold() == tool.category.casefold())
             ]
             counted = Metadata(total=len(off), matched=len(off), returned=len(off))
             return Answer(matches=tuple(off), metadata=counted)

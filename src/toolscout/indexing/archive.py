@@ -193,6 +193,8 @@ class _Reader:
             raise ValueError(f"the tool's server {tool.server!r} is not in its scope")
         if not tool.key.startswith(f"{tool.server}__") or tool.key in self._keys:
             raise ValueError("the tool's key does not begin with its server, or comes twice")
+        if not tool.fingerprint:
+            raise ValueError("the tool has no fingerprint")
         self._keys.add(tool.key)
         return Stored(tool=tool, stamp=_text(row, "stamp"))
 

@@ -7,15 +7,15 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, BinaryIO, get_args
+from typing import TYPE_CHECKING, BinaryIO
 
 import toolscout.indexing.archive as archive
 from toolscout.errors import StoreError
 from toolscout.indexing.archive import Header, Item, Kept, Stored, Switch
 from toolscout.indexing.enrich import enrich_tool, restamp, text_hash, to_document
 from toolscout.indexing.fetch import keep_pins
-from toolscout.indexing.trust import KEPT_OUT, KIND, Judged, judge, read_pin
-from toolscout.models import Caller, Pin, Publication, Scope, Server, Tool, Verdict
+from toolscout.indexing.trust import KIND, Judged, judge, read_pin, settle
+from toolscout.models import Caller, Pin, Publication, Scope, Server, Tool
 from toolscout.policy.keys import KIND as KEY
 from toolscout.ports import Progress, Store
 from toolscout.settings import Settings
@@ -175,18 +175,14 @@ async def _arrivals(
 
 
 async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[Judged]:
-    """Screen every definition, whatever the archive says was found, hold it against its pin, and keep the pins.
-
-    Of two pins the one that is decided counts, keeping out before approving; between equals, that of this store.
-    """
+    """Screen every definition, whatever the archive says was found, hold it against its pin, and keep the pins."""
     own = {item.name: read_pin(item) for item in await store.records(KIND, arrived.scope)}
+    stored = {tool.key: tool for tool in await store.stored_tools(arrived.scope)}
+    offered = {item.tool.key: item.tool for item in arrived.tools}
     pins = dict(own)
-    for key, pin in arrived.pins.items():
-        pins[key] = max((own.get(key, pin), pin), key=lambda item: get_args(Verdict).index(item.verdict))
+    for key in arrived.pins.keys() | (own.keys() & offered.keys()):
+        pins[key] = settle(own.get(key), arrived.pins.get(key), offered=offered.get(key), stored=stored.get(key))
     now = time.time()
-    for tool in (item.tool for item in arrived.tools):
-        if tool.held == KEPT_OUT and tool.key not in arrived.pins:
-            pins[tool.key] = Pin(key=tool.key, fingerprint=tool.fingerprint, verdict="kept_out", at=now)
     unscreened = {key: replace(pin, screened="", found="") for key, pin in pins.items()}
     screened, strict = settings.quarantine, settings.strict_definitions
     judged = await asyncio.to_thread(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from toolscout.indexing.screen import VERSION, quarantines, screen_tool
-from toolscout.models import Change, Pin, Record, Scope, Tool
+from toolscout.models import Change, Pin, Record, Scope, Tool, Verdict
 
 KIND = "pin"
 """The kind of a pin among the records of a store."""
@@ -45,6 +45,24 @@ def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: flo
     else:
         held = found or (CHANGED if changed and strict else "")
     return Judged(tool=replace(tool, held=held), pin=None if seen == pin else seen, changed=changed)
+
+
+def settle(own: Pin | None, brought: Pin | None, *, offered: Tool | None, stored: Tool | None) -> Pin:
+    """Say which pin counts for what an archive offers under a fingerprint that cannot be computed from it.
+
+    Of two pins the one that is decided counts, keeping out before approving; between equals, the own. An own approval
+    needs a stored tool of its fingerprint. Where that one says something else, both are disputed: until someone
+    decides, whatever is offered is a change, and only keeping out counts.
+    """
+    known = stored if stored and offered and stored.fingerprint == offered.fingerprint else None
+    if own and offered and own.verdict == "approved" and own.fingerprint == offered.fingerprint and not known:
+        own = replace(own, verdict="seen")
+    pin = max((item for item in (own, brought) if item), key=lambda item: get_args(Verdict).index(item.verdict))
+    disputed = known and offered and _says(known, pin) != _says(offered, pin)
+    if pin.verdict == "kept_out" or not (disputed or (own and not own.fingerprint)):
+        return pin
+    before = (own or pin).before or (definition_of(known) if known else None)
+    return replace(own or pin, verdict="seen", fingerprint="", before=before)
 
 
 def definition_of(tool: Tool) -> Mapping[str, Any]:
@@ -90,6 +108,12 @@ def read_pin(record: Record) -> Pin:
 def write_pin(scope: Scope, pin: Pin) -> Record:
     """Write a pin as a record."""
     return Record(kind=KIND, scope=scope, name=pin.key, body=asdict(pin))
+
+
+def _says(tool: Tool, pin: Pin) -> tuple[Any, ...]:
+    """Gather what two tools of one fingerprint share: all that an approval speaks free, else the definition."""
+    labels = (tool.id, tool.category, tool.tags) if pin.verdict == "approved" else ()
+    return (definition_of(tool), *labels)
 
 
 def _told(tool: Tool) -> str:
