@@ -49,7 +49,8 @@ class Verifier:
         self._find_key = find_key
         self._tokens = tokens
         self._audience = audience
-        self._keys: Recent[ApiKey | None] = Recent(most=_REMEMBERED, clock=clock)
+        self._keys: Recent[ApiKey] = Recent(most=_REMEMBERED, clock=clock)
+        self._missing: Recent[None] = Recent(most=_REMEMBERED, clock=clock)
         self._verified: Recent[AccessToken] = Recent(most=_REMEMBERED, clock=clock)
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -82,7 +83,7 @@ class Verifier:
         return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
     async def _lookup(self, number: str) -> ApiKey | None:
-        if (known := self._keys.get(number)) is not None:
+        if (known := self._keys.get(number) or self._missing.get(number)) is not None:
             return known[0]
         try:
             key, for_s = await self._find_key(number), _KEY_TTL_S
@@ -90,7 +91,11 @@ class Verifier:
             key, for_s = self._keys.last(number), _UNSURE_KEY_TTL_S
             if key is None:
                 raise
-        self._keys.put(number, key, for_s)
+        if key is None:
+            self._keys.drop(number)
+            self._missing.put(number, None, for_s)
+        else:
+            self._keys.put(number, key, for_s)
         return key
 
     async def _token(self, token: str, tokens: Tokens) -> AccessToken:
