@@ -82,6 +82,27 @@ async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted)
         assert (await served.ask(good, "tools/list")).status_code == 200
 
 
+@promise("store:down")
+async def test_an_outage_does_not_fill_the_log_with_those_who_must_try_again(
+    fragile: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(fragile.url, autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS keys_logged WITH (FORCE)")
+        admin.execute("CREATE DATABASE keys_logged")
+    async with guarded(store=with_database(fragile.url, "keys_logged"), reindex_interval_s=60) as served:
+        stranger = await served.key("acme")
+        await asyncio.to_thread(fragile.stop)
+        caplog.clear()
+        answers = await asyncio.gather(*(served.post(stranger, {}) for _ in range(40)))
+        assert {answer.status_code for answer in answers} == {503}
+        lines = [line for line in caplog.messages if "a key cannot be looked up now" in line]
+        assert len(lines) == 30
+        assert lines[0].startswith("a request from 127.0.0.1 was turned away with 503: a key cannot be looked up now: ")
+        assert lines[-1].endswith("; more of them in this minute are only counted")
+        assert stranger.split("_", 2)[-1] not in caplog.text
+        await asyncio.to_thread(fragile.start)
+
+
 @promise("store:down", "auth:token")
 async def test_keys_that_do_not_exist_push_out_none_that_does() -> None:
     text, key = mint_key(tenant="acme", now=time.time())

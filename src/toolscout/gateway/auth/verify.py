@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
 from collections.abc import Awaitable, Callable
 
@@ -19,7 +18,6 @@ from toolscout.gateway.refusals import because
 from toolscout.models import ApiKey, Caller
 from toolscout.policy.keys import caller_of_key, opens, split_token
 
-_log = logging.getLogger("toolscout")
 _KEY_TTL_S = 1.0
 _UNSURE_KEY_TTL_S = 5.0
 _TOKEN_TTL_S = 30.0
@@ -66,12 +64,12 @@ class Verifier:
         except AuthError as error:
             because(error.message)
         except StoreError as error:
-            _log.warning("a key cannot be looked up now: %s", error.message)
+            because(f"a key cannot be looked up now: {error.message}")
             raise AuthenticationError from StoreError("keys cannot be looked up now", hint="try again in a second")
         except ToolscoutError as error:
-            _log.warning("a token cannot be verified now, so it is refused: %s", error.message)
+            because(f"a token cannot be verified now: {error.message}")
         except Exception as error:  # noqa: BLE001 - whatever goes wrong with a token, it opens nothing
-            _log.warning("a token could not be read, so it is refused: %s", type(error).__name__)
+            because(f"a token could not be read: {type(error).__name__}")
         return None
 
     async def _key(self, token: str) -> AccessToken | None:
