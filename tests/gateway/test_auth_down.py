@@ -7,12 +7,16 @@ import time
 
 import psycopg
 import pytest
+from starlette.authentication import AuthenticationError
 
-from guarded import guarded
+from guarded import Clock, guarded
 from postgres_server import PostgresServer, with_database
 from promises import promise
 from scripted import Scripted
 from toolscout.errors import StoreError
+from toolscout.gateway.auth.verify import Verifier
+from toolscout.models import ApiKey
+from toolscout.policy.keys import mint_key
 from waiting import eventually
 
 RECOVERY_S = 5.0
@@ -76,3 +80,53 @@ async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted)
         with pytest.raises(StoreError):
             await served.key("acme")
         assert (await served.ask(good, "tools/list")).status_code == 200
+
+
+@promise("store:down")
+async def test_an_outage_does_not_fill_the_log_with_those_who_must_try_again(
+    fragile: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(fragile.url, autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS keys_logged WITH (FORCE)")
+        admin.execute("CREATE DATABASE keys_logged")
+    async with guarded(store=with_database(fragile.url, "keys_logged"), reindex_interval_s=60) as served:
+        stranger = await served.key("acme")
+        await asyncio.to_thread(fragile.stop)
+        caplog.clear()
+        answers = await asyncio.gather(*(served.post(stranger, {}) for _ in range(40)))
+        assert {answer.status_code for answer in answers} == {503}
+        lines = [line for line in caplog.messages if "a key cannot be looked up now" in line]
+        assert len(lines) == 30
+        assert lines[0].startswith("a request from 127.0.0.1 was turned away with 503: a key cannot be looked up now: ")
+        assert lines[-1].endswith("; more of them in this minute are only counted")
+        assert stranger.split("_", 2)[-1] not in caplog.text
+        await asyncio.to_thread(fragile.start)
+
+
+@promise("store:down", "auth:token")
+async def test_keys_that_do_not_exist_push_out_none_that_does() -> None:
+    text, key = mint_key(tenant="acme", now=time.time())
+    kept, down = {key.id: key}, False
+
+    async def find(number: str) -> ApiKey | None:
+        if down:
+            raise StoreError("away", hint="")
+        return kept.get(number)
+
+    clock = Clock()
+    door = Verifier(find, None, clock=clock)
+    assert await door.verify_token(text)
+    for number in range(5_000):
+        assert await door.verify_token(f"tsk_{number:010}_{'s' * 43}") is None
+    clock.now += ASK_AGAIN_S
+    down = True
+    assert await door.verify_token(text), "what was known of it last is still true"
+
+    clock.now += ASK_AGAIN_S
+    down = False
+    kept.clear()
+    assert await door.verify_token(text) is None
+    clock.now += ASK_AGAIN_S
+    down = True
+    with pytest.raises(AuthenticationError):
+        await door.verify_token(text)

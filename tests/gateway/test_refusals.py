@@ -87,3 +87,14 @@ async def test_a_flood_is_counted_and_does_not_fill_the_log(logged: pytest.LogCa
     lines = await many(1)
     assert lines[0] == "970 more requests were turned away"
     assert len(lines) == 2
+
+
+async def test_what_is_not_ready_turned_nobody_away(logged: pytest.LogCaptureFixture) -> None:
+    async def unready(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 503, "headers": []})
+
+    async def send(message: Any) -> None:
+        del message
+
+    await Refusals(unready)({"type": "http"}, None, send)  # type: ignore[arg-type]
+    assert logged.messages == []

@@ -95,6 +95,28 @@ async def test_a_ping_needs_no_connection_and_work_is_told_that_they_are_all_in_
         await store.scopes()
 
 
+@pytest.mark.parametrize("limit", ["lock_timeout", "statement_timeout"])
+async def test_a_database_that_answers_with_an_error_is_not_one_that_cannot_be_reached(
+    database: Callable[[], str], limit: str
+) -> None:
+    url = database()
+
+    async def impatient(db: AsyncConnection) -> None:
+        await db.execute(f"SET LOCAL {limit} = '50ms'")
+        await db.execute(LOCK)
+
+    async def ended(db: AsyncConnection) -> None:
+        await db.execute("RESET ROLE; SELECT pg_terminate_backend(pg_backend_pid())")
+
+    async with opened(url) as store:
+        with locked(url), pytest.raises(StoreError, match=f"{limit.split('_')[0]} timeout") as caught:
+            await store._link.run(impatient)
+        assert "cannot be reached" not in caught.value.message
+        assert "log of PostgreSQL" in caught.value.hint
+        with pytest.raises(StoreError, match="cannot be reached"):
+            await store._link.run(ended)
+
+
 async def test_who_starts_while_another_migrates_waits_for_it(postgres: Databases) -> None:
     url = postgres.empty()
     store = made(url)

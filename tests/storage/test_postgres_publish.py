@@ -11,11 +11,12 @@ import psycopg
 import pytest
 
 from catalogues import keys, many, publish
+from embedders import hash_vector
 from promises import promise
 from toolscout import StoreError, ToolNotFoundError
 from toolscout.indexing.move import export_catalogue
 from toolscout.indexing.trust import write_pin
-from toolscout.models import Caller, Pin, Scope
+from toolscout.models import Caller, Pin, Publication, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -52,12 +53,12 @@ async def new_replica(url: str) -> AsyncIterator[Callable[..., Any]]:
         await store.close()
 
 
-async def _someone_waits(url: str) -> None:
+async def _someone_waits(url: str, count: int = 1, *, unless: asyncio.Task[Any] | None = None) -> None:
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as db:
         query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
         async def waits() -> bool:
-            return await (await db.execute(query)).fetchone() is not None
+            return (unless is not None and unless.done()) or len(await (await db.execute(query)).fetchall()) >= count
 
         await eventually(waits, WAIT_S)
 
@@ -74,6 +75,29 @@ async def test_a_publication_that_takes_long_has_its_number_from_the_end(
         generation = await publish(short, many(5), tenant="blue")
         db.rollback()
     assert await begun_first > generation
+
+
+async def test_a_publication_for_all_tenants_and_one_of_a_large_tenant_take_turns(
+    url: str, new_replica: Callable[..., Any]
+) -> None:
+    """The first wants every search row and every scope; the second holds its scope while it wants its search rows."""
+    store = await new_replica(resident_tools=2)
+    await publish(store, many(1), tenant="blue")
+    await publish(store, many(5), tenant="local")
+    await store.add_vectors("hash-1", ["00" * 32], hash_vector("of no tool")[None])
+    everywhere = Publication(
+        scope=Scope(tenant="red"), servers=(), entries=(), kept=frozenset(), model_id="hash-1", everywhere=True
+    )
+    with psycopg.connect(url) as db:
+        db.execute("SELECT 1 FROM toolscout.scopes WHERE tenant = 'blue' FOR UPDATE")
+        for_all = asyncio.create_task(store.publish(everywhere))
+        await _someone_waits(url)
+        of_one = asyncio.create_task(publish(store, many(5, category="new"), tenant="local"))
+        await _someone_waits(url, 2, unless=of_one)
+        db.rollback()
+    generations = await asyncio.gather(for_all, of_one)
+    assert len(set(generations)) == 2
+    assert len(await keys(store, category="new")) == 5
 
 
 async def test_a_switch_looks_at_the_tool_when_its_turn_has_come(url: str, new_replica: Callable[..., Any]) -> None:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _log = logging.getLogger("toolscout")
 _REASONS: ContextVar[list[str] | None] = ContextVar("toolscout_refusal", default=None)
 _FALLBACK = {401: "it showed no key or token that counts", 403: "its key or token is not good for this"}
+_NOT_NOW = 503
 _WINDOW_S = 60.0
 _MOST = 30
 
@@ -24,7 +25,7 @@ def because(reason: str) -> None:
 
 
 class Refusals:
-    """Logs every answer of 401 and 403; past a number of them in a minute they are only counted."""
+    """Logs every answer of 401 and 403, and of 503 with a reason; past a number in a minute they are only counted."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         """Stand before all that refuses."""
@@ -39,8 +40,10 @@ class Refusals:
         _REASONS.set(reasons)
 
         async def watched(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] in _FALLBACK:
-                self._note(scope, message["status"], reasons)
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if status in _FALLBACK or (status == _NOT_NOW and reasons):
+                    self._note(scope, status, reasons)
             await send(message)
 
         await self._app(scope, receive, watched)

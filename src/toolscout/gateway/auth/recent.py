@@ -34,3 +34,7 @@ class Recent(Generic[_Value]):
         self._known.move_to_end(name)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
+
+    def drop(self, name: Hashable) -> None:
+        """Forget a value, if it is known."""
+        self._known.pop(name, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
 from collections.abc import Awaitable, Callable
 
@@ -19,7 +18,6 @@ from toolscout.gateway.refusals import because
 from toolscout.models import ApiKey, Caller
 from toolscout.policy.keys import caller_of_key, opens, split_token
 
-_log = logging.getLogger("toolscout")
 _KEY_TTL_S = 1.0
 _UNSURE_KEY_TTL_S = 5.0
 _TOKEN_TTL_S = 30.0
@@ -49,7 +47,8 @@ class Verifier:
         self._find_key = find_key
         self._tokens = tokens
         self._audience = audience
-        self._keys: Recent[ApiKey | None] = Recent(most=_REMEMBERED, clock=clock)
+        self._keys: Recent[ApiKey] = Recent(most=_REMEMBERED, clock=clock)
+        self._missing: Recent[None] = Recent(most=_REMEMBERED, clock=clock)
         self._verified: Recent[AccessToken] = Recent(most=_REMEMBERED, clock=clock)
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -65,12 +64,12 @@ class Verifier:
         except AuthError as error:
             because(error.message)
         except StoreError as error:
-            _log.warning("a key cannot be looked up now: %s", error.message)
+            because(f"a key cannot be looked up now: {error.message}")
             raise AuthenticationError from StoreError("keys cannot be looked up now", hint="try again in a second")
         except ToolscoutError as error:
-            _log.warning("a token cannot be verified now, so it is refused: %s", error.message)
+            because(f"a token cannot be verified now: {error.message}")
         except Exception as error:  # noqa: BLE001 - whatever goes wrong with a token, it opens nothing
-            _log.warning("a token could not be read, so it is refused: %s", type(error).__name__)
+            because(f"a token could not be read: {type(error).__name__}")
         return None
 
     async def _key(self, token: str) -> AccessToken | None:
@@ -82,7 +81,7 @@ class Verifier:
         return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
     async def _lookup(self, number: str) -> ApiKey | None:
-        if (known := self._keys.get(number)) is not None:
+        if (known := self._keys.get(number) or self._missing.get(number)) is not None:
             return known[0]
         try:
             key, for_s = await self._find_key(number), _KEY_TTL_S
@@ -90,7 +89,11 @@ class Verifier:
             key, for_s = self._keys.last(number), _UNSURE_KEY_TTL_S
             if key is None:
                 raise
-        self._keys.put(number, key, for_s)
+        if key is None:
+            self._keys.drop(number)
+            self._missing.put(number, None, for_s)
+        else:
+            self._keys.put(number, key, for_s)
         return key
 
     async def _token(self, token: str, tokens: Tokens) -> AccessToken:

@@ -34,7 +34,9 @@ _DEFAULTS = {
     "keepalives_count": "2",
 }
 _POOL = logging.getLogger("psycopg.pool")
-UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
+_NO_WAY = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
+_LEFT = ("08", "57P")
+"""How the codes begin with which a database says that it is going; with any other it has answered."""
 
 
 class Link:
@@ -150,7 +152,8 @@ class Link:
                     f"{self.where} is busy: {text}",
                     hint="try again; if it goes on, raise TOOLSCOUT_STORE_CONNECTIONS, or PostgreSQL's max_connections",
                 )
-        if isinstance(error, UNREACHABLE):
+        code = getattr(error, "sqlstate", None)
+        if isinstance(error, _NO_WAY) and (code is None or code.startswith(_LEFT)):
             return StoreError(
                 f"{self.where} cannot be reached: {text}",
                 hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",

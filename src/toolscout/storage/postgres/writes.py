@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 CHANNEL = "toolscout"
 _CHUNK = 1_000
-_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:everywhere', 0))"
+_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:everywhere', 0))"
+_BESIDE = "SELECT pg_advisory_xact_lock_shared(hashtextextended('toolscout:everywhere', 0))"
+"""What writes to every tenant runs alone: it wants rows in another order than those that write to one."""
+
 _NEW_MODEL = """
     INSERT INTO models (model_id, dimension)
     SELECT %s, %s WHERE NOT EXISTS (SELECT 1 FROM models WHERE model_id = %s) ON CONFLICT DO NOTHING
@@ -77,9 +80,7 @@ async def add_vectors(
 async def publish(db: AsyncConnection, publication: Publication, resident_tools: int) -> int:
     """Replace whole servers of a scope, make it visible, and return the new generation."""
     scope = publication.scope
-    if publication.everywhere:
-        await db.execute(_ONE_AT_A_TIME)
-    large = await _begin(db, scope)
+    large = await _begin(db, scope, alone=publication.everywhere)
     servers = publication.servers
     names = [server.key for server in servers]
     await db.execute(
@@ -147,8 +148,9 @@ async def switch(db: AsyncConnection, scope: Scope, key: str, enabled: bool) -> 
     await _show(db, scope)
 
 
-async def _begin(db: AsyncConnection, scope: Scope) -> bool:
-    """Let publishers of one tenant take turns; tell whether the tenant is searched in the database."""
+async def _begin(db: AsyncConnection, scope: Scope, *, alone: bool = False) -> bool:
+    """Let publishers of one tenant, or of all, take turns; tell whether the tenant is searched in the database."""
+    await db.execute(_ALONE if alone else _BESIDE)
     await db.execute("INSERT INTO tenants (tenant) VALUES (%s) ON CONFLICT DO NOTHING", (scope.tenant,))
     locked = "SELECT in_database FROM tenants WHERE tenant = %s FOR NO KEY UPDATE"
     (in_database,) = await one(db, locked, (scope.tenant,))
