@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.quality import peers, plain
 from toolscout import Scout, __version__
 from toolscout.cli.metrics import Labelled, Outcome
+from toolscout.models import LOCAL, Scope
 
 OURS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 THEIRS = (*plain.PLAIN, *peers.PEERS)
@@ -52,6 +53,10 @@ async def embed_once(pool: list[dict[str, Any]], stores: Sequence[str]) -> None:
 
 async def _ask_us(ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str) -> list[Outcome]:
     async with Scout.open(store=f"sqlite:///{BUILD / store}.db") as scout:
+        wanted = {tool.get("server") or LOCAL for tool in tools}
+        for server in await scout._store.servers(Scope()):
+            if server.title not in wanted:  # the store may hold another sample, whose vectors are of use
+                await scout.remove_server(server.key)
         await scout.index_tools(tools)
         await scout.warm()
         outcomes = []
