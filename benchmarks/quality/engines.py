@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from benchmarks.quality import peers, plain
 from toolscout import Scout, __version__
 from toolscout.cli.metrics import Labelled, Outcome
-from toolscout.models import LOCAL, Scope
 
 OURS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 THEIRS = (*plain.PLAIN, *peers.PEERS)
@@ -41,22 +42,19 @@ async def ask(
 
 
 async def embed_once(pool: list[dict[str, Any]], stores: Sequence[str]) -> None:
-    """Embed the distractors once and give their vectors to every store that is not there yet."""
+    """Embed the distractors once and give their vectors, and nothing else, to every store."""
     base = BUILD / "catalogue.db"
     BUILD.mkdir(parents=True, exist_ok=True)
     async with Scout.open(store=f"sqlite:///{base}") as scout:
         await scout.index_tools(pool)
     for store in stores:
-        if not (own := BUILD / f"{store}.db").exists():
-            shutil.copy(base, own)
+        shutil.copy(base, own := BUILD / f"{store}.db")
+        with closing(sqlite3.connect(own)) as db:
+            db.executescript("DELETE FROM tools; DELETE FROM servers; DELETE FROM scopes")
 
 
 async def _ask_us(ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str) -> list[Outcome]:
     async with Scout.open(store=f"sqlite:///{BUILD / store}.db") as scout:
-        wanted = {tool.get("server") or LOCAL for tool in tools}
-        for server in await scout._store.servers(Scope()):
-            if server.title not in wanted:  # the store may hold another sample, whose vectors are of use
-                await scout.remove_server(server.key)
         await scout.index_tools(tools)
         await scout.warm()
         outcomes = []

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _BUDGETS, _SHARE = (2_000, 4_000), 50
 """How many rows the arm of words reads: the rarest words first, common ones where they weigh most; more of more."""
 
-_WIDTH, _WIDEST = 100, 1_000
+_WIDTHS, _WIDEST, _FOR_EACH = (100, 400), 1_000, 1_000
+"""How many rows a search of the graph keeps in view: one for a thousand tools, as one is sooner lost in a large graph."""
+
 _MARGIN = 100
 _ROUNDING = 6e-4
 """How much rounding a unit vector to half precision can change its product with another."""
@@ -60,7 +62,9 @@ async def nearest(
 
 
 async def _by_graph(db: AsyncConnection, narrowed: Narrowed, state: State, query: FloatArray, limit: int) -> list[int]:
-    await db.execute(_WIDEN, (str(min(_WIDEST, max(_WIDTH, limit))),))
+    least, most = _WIDTHS
+    width = max(limit, least, min(most, narrowed.part.total // _FOR_EACH))
+    await db.execute(_WIDEN, (str(min(_WIDEST, width)),))
     asked = sql.SQL(_GRAPH).format(
         where=sql.SQL(narrowed.where), model=sql.Literal(state.model), dimension=sql.Literal(state.dimension)
     )
