@@ -21,7 +21,7 @@ _BUDGETS, _SHARE = (2_000, 4_000), 50
 """How many rows the arm of words reads: the rarest words first, common ones where they weigh most; more of more."""
 
 _WIDTHS, _WIDEST, _FOR_EACH = (100, 400), 1_000, 1_000
-"""How many rows a search of the graph keeps in view: one for a thousand tools, as one is sooner lost in a large graph."""
+"""How many rows a search of the graph keeps in view: one for a thousand tools, as a large graph is sooner lost in."""
 
 _MARGIN = 100
 _ROUNDING = 6e-4
