@@ -78,17 +78,26 @@ async def test_the_deadline_holds_the_server_is_told_and_the_slot_is_free_again(
 
 @promise("fault:hang")
 async def test_a_call_that_waits_for_a_slot_is_not_sent_when_its_time_is_up(tmp_path):
-    broken = fake(tmp_path, timeout_s=CALL_S, concurrency=1)
+    class Thinking:
+        """An agent that answers when it is told to; the call that asks it has no deadline until then."""
+
+        def __init__(self):
+            self.capabilities = {"elicitation": {"form": {}}}
+            self.asked, self.decided = asyncio.Event(), asyncio.Event()
+
+        async def ask(self, method, params):
+            self.asked.set()
+            await self.decided.wait()
+            return {"action": "accept"}
+
+    broken, agent = fake(tmp_path, timeout_s=CALL_S, concurrency=1), Thinking()
     async with opened(broken.config) as here:
-        first = asyncio.create_task(here.call("fake", "hang"))
-        await broken.until("tools/call")
-        with pytest.raises(CallTimeoutError, match="sent once"):
-            await asyncio.gather(first)
-        second, third = await asyncio.gather(
-            here.call("fake", "hang"), here.call("fake", "echo"), return_exceptions=True
-        )
-        assert "sent once" in second.message
-        assert "nothing was sent" in third.message
+        first = asyncio.create_task(here.call("fake", "ask", {"method": "elicitation/create"}, upstream=agent))
+        await agent.asked.wait()
+        with pytest.raises(CallTimeoutError, match="nothing was sent"):
+            await here.call("fake", "echo")
+        agent.decided.set()
+        assert "accept" in (await first)["content"][0]["text"]
     assert broken.calls("echo") == []
 
 
