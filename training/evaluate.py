@@ -24,7 +24,7 @@ from export_base import find_weights
 from toolscout.discovery import fuse
 from toolscout.discovery.clauses import split_clauses
 from toolscout.indexing.enrich import DESCRIPTION, LABELS, NAME, PARAMETERS, SERVER, parameters
-from toolscout.words import actions, query_terms, terms, wanted_action
+from toolscout.words import actions, names_server, query_terms, terms, wanted_action
 from train import DOCUMENT_TOKENS, QUERY_TOKENS, Tokens, embed_all, encode_texts, load
 
 WEIGHT = {NAME: 3.0, SERVER: 1.5, DESCRIPTION: 1.0, PARAMETERS: 0.4, LABELS: 0.5}
@@ -35,13 +35,14 @@ FITTED = (
     "STANDING_COVER",
     "SAME_ACTION",
     "OTHER_ACTION",
+    "SAME_SERVER",
     "EVIDENCE_COSINE",
     "EVIDENCE_WORDS",
     "EVIDENCE_COVER",
     "CLAUSE_SHARE",
 )
 SHIPPED = {name: float(getattr(fuse, name)) for name in FITTED}
-NEUTRAL = dict(zip(FITTED, (0.3, 0.3, 0.05, -0.05, 0.3, 0.3, 0.1, 0.6), strict=True))
+NEUTRAL = dict(zip(FITTED, (0.3, 0.3, 0.05, -0.05, 0.05, 0.3, 0.3, 0.1, 0.6), strict=True))
 
 
 @dataclass
@@ -59,6 +60,8 @@ class Bench:
     cover: torch.Tensor
     action: torch.Tensor
     """[intents, tools]: 1 the same, -1 another, 0 unknown."""
+    server: torch.Tensor
+    """[intents, tools]: whether the intent names the tool's server."""
     gold: torch.Tensor
     """[queries, tools]."""
     wanted: torch.Tensor
@@ -129,6 +132,9 @@ def make_bench(
     asks = torch.tensor([wanted_action(text) for text in texts], device=device)
     known = (asks[:, None] > 0) & (does[None] > 0)
     action = torch.where(known, torch.where((asks[:, None] & does[None]) > 0, 1, -1), 0).to(torch.int8)
+    titles: dict[str, int] = {}
+    held_by = torch.tensor([titles.setdefault(item_of(tool).server, len(titles)) for tool in tools], device=device)
+    named = torch.tensor([[names_server(frozenset(row), title) for title in titles] for row in said], device=device)
     places = {tool["id"]: place for place, tool in enumerate(tools)}
     gold = torch.zeros((len(queries), len(tools)), dtype=torch.bool, device=device)
     for place, query in enumerate(queries):
@@ -144,6 +150,7 @@ def make_bench(
         words=words,
         cover=cover,
         action=action,
+        server=named[:, held_by],
         gold=gold,
         wanted=torch.tensor([len(set(query["gold"])) for query in queries], device=device),
         overlap=cover[first].masked_fill(~gold, -1.0).amax(1),
@@ -186,6 +193,7 @@ def fused(bench: Bench, cosine: torch.Tensor, constants: Mapping[str, float], go
         + constants["STANDING_WORDS"] * fading * words / words.amax(1, keepdim=True).clamp(min=1e-6)
         + constants["STANDING_COVER"] * cover
         + act
+        + constants["SAME_SERVER"] * bench.server
     )
     if absent is not None:
         standing = standing.masked_fill(absent, -9.0)

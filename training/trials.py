@@ -28,7 +28,7 @@ from toolscout.discovery.fuse import Evidence, fuse
 from toolscout.embedding.builtin import BuiltinEmbedder
 from toolscout.indexing.enrich import weighted_terms
 from toolscout.models import Document, Tool
-from toolscout.words import actions, query_terms, wanted_action
+from toolscout.words import actions, names_server, query_terms, wanted_action
 
 MOST, SMALL, FOREIGN = 700, 80, 60
 """Requests of a set, of each size of small catalogue, and of each other set."""
@@ -99,6 +99,7 @@ class Catalogue:
         self.items = [item_of(tool) for tool in tools]
         self.places = {tool["id"]: place for place, tool in enumerate(tools)}
         self.servers = np.array([item.server for item in self.items])
+        self.titles, self.title_of = np.unique(self.servers, return_inverse=True)
         self.actions = np.array([actions(item.name) for item in self.items], dtype=np.uint8)
         self.vectors = vectors
         self._words: dict[str, tuple[list[int], list[float]]] = {}
@@ -143,6 +144,7 @@ class Catalogue:
             if term in self._words:
                 impact[line, self._words[term][0]] = self._words[term][1]
         impact = impact[:, rows]
+        named = np.array([[names_server(frozenset(terms), title) for title in self.titles] for terms in said])
         return Evidence(
             cosine=None if by_words else request.vectors @ self.vectors[rows].T,
             impact=impact,
@@ -151,6 +153,7 @@ class Catalogue:
             asked=np.array([[term in terms for term in names] for terms in said], dtype=np.bool_),
             actions=self.actions[rows],
             wanted=np.array([wanted_action(text) for text in request.texts], dtype=np.uint8),
+            server=named[:, self.title_of[rows]],
             exact=np.zeros(len(rows), dtype=np.bool_),
         )
 

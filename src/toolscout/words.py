@@ -43,6 +43,8 @@ _ACTIONS = {
 _ACTION_OF = {word: bit for bit, words in _ACTIONS.items() for word in words.split()}
 _WEAK = frozenset("new set how who which tell see check make build change".split())
 
+_LABELS = frozenset("mcp serv tool api servic".split())
+
 MAX_CHARACTERS = 20_000
 """How much of one text is read for words."""
 
@@ -121,11 +123,23 @@ def actions(name: str) -> int:
     return bits
 
 
+def names_server(asked: frozenset[str], title: str) -> bool:
+    """Tell whether the terms of a request hold a server's name, in one word or in several, labels aside."""
+    words, joined = _title(title)
+    return bool(words) and (words <= asked or joined in asked)
+
+
 def wanted_action(request: str) -> int:
     """Return the one action that a request asks for, or 0: the first telling verb decides, else the first of any."""
     verbs = [word for word in split_words(_REFUSED.sub(" ", request)) if word in _ACTION_OF]
     telling = [word for word in verbs if word not in _WEAK]
     return _ACTION_OF[(telling or verbs)[0]] if verbs else 0
+
+
+@lru_cache(maxsize=65_536)
+def _title(title: str) -> tuple[frozenset[str], str]:
+    words = [term for term in telling_terms(title) if term not in _LABELS]
+    return frozenset(words), "".join(words)
 
 
 def _brands(text: str) -> list[str]:

@@ -20,6 +20,7 @@ def _evidence(cosine: list[float] | None, held: list[list[float]], *, visible: i
         asked=np.ones((1, len(impact)), dtype=np.bool_),
         actions=np.zeros(count, dtype=np.uint8),
         wanted=np.zeros(1, dtype=np.uint8),
+        server=np.zeros((1, count), dtype=np.bool_),
         exact=np.zeros(count, dtype=np.bool_),
     )
 

@@ -57,6 +57,21 @@ async def test_a_need_in_plain_words_finds_its_tool_among_the_best(sample_scout:
     assert key in _keys(await sample_scout.search_tools(query, top_k=3))
 
 
+@pytest.mark.parametrize("title", ["Gitea", "GitLab", "bit-bucket-mcp-server", "The Forge API"])
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_request_that_names_a_server_means_that_server(
+    open_scout: Callable[..., Scout], title: str, order: int
+) -> None:
+    others = ["Gitea", "GitLab", "bit-bucket-mcp-server", "The Forge API"][::order]
+    said = "Open a new issue in a repository, with a title, a body and labels."
+    async with open_scout() as scout:
+        await scout.index_tools([{"name": "create_issue", "server": one, "description": said} for one in others])
+        name = title.removesuffix("-mcp-server").removesuffix(" API").replace("-", "").lower()
+        best = (await scout.search_tools(f"open an issue about the login page on {name}", explain=True))[0]
+    assert best.tool.server_title == title
+    assert (best.explain or {})["server_named"]
+
+
 @pytest.mark.parametrize(
     ("query", "key"),
     [

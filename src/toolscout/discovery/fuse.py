@@ -1,8 +1,8 @@
-"""`hybrid`: cosines, words and actions of the candidates, fused into one order.
+"""`hybrid`: cosines, words, actions and servers of the candidates, fused into one order.
 
-Every number below was fitted on the queries of six development sets, and the figures hold when each set in turn is
-left out of the fitting. An intent is the whole request, or one clause of it. For each intent a
-candidate has
+Every number below was fitted on the queries of six development sets, alone and among 4,000 other tools; where each set
+in turn is left out of the fitting, mean nDCG@10 falls from .880 to .876. An intent is the whole request, or one clause
+of it. For each intent a candidate has
 
     standing = its parts compared with the best of the candidates, minus the standing of the best one (so 0 at best)
     evidence = what speaks for it in absolute terms
@@ -26,15 +26,17 @@ Flags = npt.NDArray[np.bool_]
 
 STANDING_COSINE = 1.0
 """Standing: cosine by the best cosine."""
-STANDING_WORDS = 0.17
+STANDING_WORDS = 0.06
 """Standing: word strength by the best word strength, fading where even the best covers little of the request."""
-STANDING_COVER = 0.45
+STANDING_COVER = 0.6
 """Standing: share of the request's words, weighted by rarity, that the tool holds anywhere."""
 SAME_ACTION = 0.05
 """Standing: the name does what is asked (read, create, update, delete)."""
 OTHER_ACTION = -0.15
 """Standing: the name does one of the others."""
-EVIDENCE_COSINE = 0.48
+SAME_SERVER = 0.14
+"""Standing: the request names the tool's server."""
+EVIDENCE_COSINE = 0.6
 """Evidence: cosine."""
 EVIDENCE_WORDS = 0.3
 """Evidence: word strength, which is about the number of rare words found in strong fields."""
@@ -70,6 +72,8 @@ class Evidence:
     """[n]: what the candidate's name says it does, as `words.actions` gives it."""
     wanted: Bits
     """[i]: what the intent wants done, as `words.wanted_action` gives it."""
+    server: Flags
+    """[i, n]: whether the intent names the candidate's server."""
     exact: Flags
     """[n]: whether the request is the candidate's name or key."""
 
@@ -90,6 +94,8 @@ class Fused:
     """Share of that intent's words, weighted by rarity, that the tool holds."""
     action: Floats
     """What the action in its name gives or takes."""
+    server: Flags
+    """Whether that intent names its server."""
     lead: float
     """How far the best cosine stands above the next five, the mean of all intents."""
 
@@ -119,6 +125,7 @@ def fuse(evidence: Evidence) -> Fused:
         + STANDING_WORDS * fading * words / np.maximum(words.max(axis=1, keepdims=True), 1e-6)
         + STANDING_COVER * cover
         + action
+        + SAME_SERVER * evidence.server
     )
     standing -= standing.max(axis=1, keepdims=True)
     each = standing + EVIDENCE_COSINE * cosine + EVIDENCE_WORDS * words + EVIDENCE_COVER * cover
@@ -135,6 +142,7 @@ def fuse(evidence: Evidence) -> Fused:
         words=words[best, rows],
         cover=cover[best, rows],
         action=action[best, rows],
+        server=evidence.server[best, rows],
         lead=lead,
     )
 
@@ -164,5 +172,6 @@ def _nothing() -> Fused:
         words=none,
         cover=none,
         action=none,
+        server=none.astype(np.bool_),
         lead=0.0,
     )

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from toolscout.discovery.calibrate import Calibrated, calibrate
 from toolscout.discovery.fuse import Evidence, Fused, fuse
 from toolscout.discovery.rankers.plain import folded, spaced
-from toolscout.models import FIELDS, Candidates, Facets, Intent, Query, Ranked, Ranking
-from toolscout.words import actions, wanted_action
+from toolscout.models import FIELDS, LOCAL, Candidates, Facets, Intent, Query, Ranked, Ranking
+from toolscout.words import actions, names_server, wanted_action
 
 FLOOR = 0.0005
 """Where something fits, what is below this is left out: it costs hardly a right hit, and nobody wants to read it."""
@@ -50,8 +50,17 @@ def _evidence(query: Query, intents: Sequence[Intent], candidates: Candidates) -
         asked=asked.reshape(len(intents), len(candidates.terms)),
         actions=np.fromiter((actions(item.name) for item in candidates.facets), np.uint8, len(candidates.facets)),
         wanted=np.array([wanted_action(intent.text) for intent in intents], dtype=np.uint8),
+        server=_of_server(intents, candidates),
         exact=_named(query.text.strip(), candidates),
     )
+
+
+def _of_server(intents: Sequence[Intent], candidates: Candidates) -> npt.NDArray[np.bool_]:
+    """Tell which intents name the server of which candidates."""
+    titles = ["" if item.server == LOCAL else item.server_title for item in candidates.facets]
+    asked = [frozenset(intent.terms) for intent in intents]
+    named = [[names_server(terms, title) for title in titles] for terms in asked]
+    return np.array(named, dtype=np.bool_).reshape(len(intents), len(titles))
 
 
 def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
@@ -93,6 +102,7 @@ def _parts(
         "words": round(float(fused.words[row]), 4),
         "cover": round(float(fused.cover[row]), 4),
         "action": round(float(fused.action[row]), 4),
+        "server_named": bool(fused.server[row]),
         "strength": round(float(fused.strength[row]), 4),
         "lead": round(fused.lead, 4),
         "fits": round(found.fits, 4),
