@@ -1,6 +1,6 @@
 """Baselines that anyone builds in an afternoon: BM25, the cosine of all-MiniLM-L6-v2, and their reciprocal rank fusion.
 
-MiniLM's weights are the published ones, exported by `training/export_base.py --out build/minilm`.
+MiniLM's weights are the published ones, exported by `training/export_base.py --out build/base`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from toolscout.embedding.builtin import BuiltinEmbedder
 
-MINILM = Path("build/minilm")
+MINILM = Path("build/base")
 K1, B, RRF = 1.5, 0.75, 60
 _WORD = re.compile(r"\w+")
 
