@@ -85,7 +85,7 @@ async def engine_times(scout: Scout, queries: list[str]) -> list[float]:
         started = time.perf_counter()
         query = Query(text=text)
         intents, _ = await search._with_vectors([query], [understand(query)], overview)
-        await search._ranked(query, intents[0], None, scout.caller)
+        await search._ranked(query, intents[0], None, scout.caller, overview)
         times.append((time.perf_counter() - started) * 1_000)
     return times
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from toolscout.discovery.calibrate import Calibrated, calibrate
 from toolscout.discovery.fuse import Evidence, Fused, fuse
 from toolscout.discovery.rankers.plain import folded, spaced
-from toolscout.models import FIELDS, LOCAL, Candidates, Facets, Intent, Query, Ranked, Ranking
+from toolscout.models import FIELDS, LOCAL, Candidates, Intent, Query, Ranked, Ranking
 from toolscout.words import actions, names_server, wanted_action
 
 FLOOR = 0.0005
@@ -58,9 +59,13 @@ def _evidence(query: Query, intents: Sequence[Intent], candidates: Candidates) -
 def _of_server(intents: Sequence[Intent], candidates: Candidates) -> npt.NDArray[np.bool_]:
     """Tell which intents name the server of which candidates."""
     titles = ["" if item.server == LOCAL else item.server_title for item in candidates.facets]
-    asked = [frozenset(intent.terms) for intent in intents]
-    named = [[names_server(terms, title) for title in titles] for terms in asked]
-    return np.array(named, dtype=np.bool_).reshape(len(intents), len(titles))
+    named = np.zeros((len(intents), len(titles)), dtype=np.bool_)
+    for place, intent in enumerate(intents):
+        asked = frozenset(intent.terms)
+        meant = {title for title in set(titles) if names_server(asked, title)}
+        if meant:
+            named[place] = [title in meant for title in titles]
+    return named
 
 
 def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
@@ -74,7 +79,7 @@ def _named(text: str, candidates: Candidates) -> npt.NDArray[np.bool_]:
         literal = [words == spaced(item.name) for item in candidates.facets]
     if not any(literal):
         words = _without_labels(text)
-        literal = [words in _with_server(item) for item in candidates.facets]
+        literal = [words in _with_server(item.name, item.server_title) for item in candidates.facets]
     return np.array(literal, dtype=np.bool_)
 
 
@@ -83,9 +88,10 @@ def _without_labels(text: str) -> str:
     return "".join(word for word in spaced(text).split() if word not in _LABELS)
 
 
-def _with_server(item: Facets) -> tuple[str, str, str]:
+@lru_cache(maxsize=65_536)
+def _with_server(name: str, server: str) -> tuple[str, str, str]:
     """Write a tool's name with its server's, as agents and people do: `server: github tool: create_issue`."""
-    server, name = _without_labels(item.server_title), _without_labels(item.name)
+    server, name = _without_labels(server), _without_labels(name)
     return f"{server}{name}", f"{name}in{server}", f"{name}of{server}"
 
 
