@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from toolscout.indexing.enrich import parameters
 from toolscout.models import LOCAL, Document
 from toolscout.words import split_words
@@ -64,6 +66,16 @@ def read_tools(name: str) -> list[dict[str, Any]]:
 def read_queries(name: str) -> list[dict[str, Any]]:
     """Return the queries of a set."""
     return rows(bench() / name / "queries.jsonl")
+
+
+def strangers(name: str, count: int | None) -> list[int]:
+    """Choose tools of the large catalogue to stand around a set: no equal id, no equal text; all unless counted."""
+    own, more = read_tools(name), read_tools("mcp_catalogue")
+    ids, same = {tool["id"] for tool in own}, {item_of(tool).same for tool in own}
+    rows = [row for row, tool in enumerate(more) if tool["id"] not in ids and item_of(tool).same not in same]
+    if count is None:
+        return rows
+    return [rows[place] for place in sorted(np.random.default_rng(0).permutation(len(rows))[:count])]
 
 
 def item_of(tool: Mapping[str, Any], pool: str = "") -> Item:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from corpus import DEVELOPMENT, document, item_of, read_queries, read_tools
+from corpus import DEVELOPMENT, document, item_of, read_queries, read_tools, strangers
 from export_base import find_weights
 from toolscout.discovery import fuse
 from toolscout.discovery.clauses import split_clauses
@@ -41,6 +41,8 @@ FITTED = (
     "EVIDENCE_COVER",
     "CLAUSE_SHARE",
 )
+CROWDED, CROWD = ("azure_mcp", "livemcp_step"), 4_000
+"""The sets that are fitted among other tools as well, at half weight."""
 SHIPPED = {name: float(getattr(fuse, name)) for name in FITTED}
 NEUTRAL = dict(zip(FITTED, (0.3, 0.3, 0.05, -0.05, 0.05, 0.3, 0.3, 0.1, 0.6), strict=True))
 
@@ -68,6 +70,8 @@ class Bench:
     """For each query, how many tools are right."""
     overlap: torch.Tensor
     """For each query, the share of its words' rarity that the best right tool holds."""
+    weight: float = 1.0
+    """What it counts in fitting."""
 
 
 def fields(tool: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
@@ -221,8 +225,8 @@ def fit(
     """Coordinate search for the constants of the order."""
 
     def mean(constants: Mapping[str, float]) -> float:
-        each = [gain(fused(b, v, constants), b).mean() for b, v in zip(benches, vectors, strict=True)]
-        return float(torch.stack(each).mean())
+        each = [b.weight * gain(fused(b, v, constants), b).mean() for b, v in zip(benches, vectors, strict=True)]
+        return float(torch.stack(each).sum()) / sum(bench.weight for bench in benches)
 
     found, best = dict(start), mean(start)
     for _ in range(3):
@@ -268,14 +272,23 @@ def main() -> None:
     print(" " * 34, " ".join(name[:6] for name in DEVELOPMENT))
     vectors = report(load(weights, device), benches, weights.name)
     if options.fit:
-        report_fit(benches, vectors)
+        around = [make_crowd(name, tokenizer, device) for name in CROWDED]
+        vectors += report(load(weights, device), around, f"{weights.name}, {CROWD} more")
+        report_fit([*benches, *around], vectors)
+
+
+def make_crowd(name: str, tokenizer: Tokenizer, device: torch.device) -> Bench:
+    """Read a set and put other people's tools around it."""
+    more = read_tools("mcp_catalogue")
+    added = [{**more[row], "id": f"other::{row}"} for row in strangers(name, CROWD)]
+    return replace(make_bench(name, tokenizer, device, tools=[*read_tools(name), *added]), weight=0.5)
 
 
 def report_fit(benches: Sequence[Bench], vectors: Sequence[torch.Tensor]) -> dict[str, float]:
     """Print constants fitted on all sets, and what is found when each set is left out of the fitting."""
     held = []
     for out, bench in enumerate(benches):
-        others = [place for place in range(len(benches)) if place != out]
+        others = [place for place, other in enumerate(benches) if other.name != bench.name]
         found = fit([benches[place] for place in others], [vectors[place] for place in others], NEUTRAL)
         held.append(float(gain(fused(bench, vectors[out], found), bench).mean()))
     print(row("constants fitted without the set", held))

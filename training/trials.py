@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from corpus import DEVELOPMENT, document, item_of, plain, read_queries, read_tools
+from corpus import DEVELOPMENT, document, item_of, plain, read_queries, read_tools, strangers
 from toolscout.discovery.calibrate import facts_of
 from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.fuse import Evidence, fuse
@@ -192,10 +192,7 @@ def tools_of(name: str, texts: Texts) -> tuple[list[dict[str, Any]], np.ndarray]
 def among(name: str, texts: Texts, count: int | None) -> Catalogue:
     """Return a set's tools among others of the large catalogue: no equal id, no equal text."""
     (own, vectors), (more, others) = tools_of(name, texts), tools_of("mcp_catalogue", texts)
-    ids, same = {tool["id"] for tool in own}, {item_of(tool).same for tool in own}
-    chosen = [row for row, tool in enumerate(more) if tool["id"] not in ids and item_of(tool).same not in same]
-    if count is not None:
-        chosen = [chosen[place] for place in sorted(np.random.default_rng(0).permutation(len(chosen))[:count])]
+    chosen = strangers(name, count)
     added = [{**more[row], "id": f"other::{row}"} for row in chosen]
     return Catalogue([*own, *added], np.concatenate([vectors, others[chosen]]))
 
