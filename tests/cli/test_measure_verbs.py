@@ -124,6 +124,15 @@ def test_doctor_finds_nothing_wrong_with_a_good_installation(toolscout: Run, sam
     assert "128 tools" in shown.out
 
 
+def test_doctor_makes_no_store_where_there_is_none(toolscout: Run, tmp_path: Path) -> None:
+    ran = toolscout("doctor", "--store", f"sqlite:///{tmp_path / 'typo' / 'catalogue.db'}", "--json")
+    findings = {item["what"]: item for item in ran.json}
+    assert ran.code == 0
+    assert "not made yet" in findings["store"]["detail"]
+    assert "toolscout index" in findings["catalogue"]["fix"]
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [

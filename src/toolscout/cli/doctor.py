@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import typer
 
@@ -14,6 +15,8 @@ from toolscout.cli import options
 from toolscout.errors import ToolscoutError
 from toolscout.settings import Settings, data_folder, unknown_variables
 from toolscout.telemetry import without_password
+
+_FILL = "`toolscout index --tools F.jsonl`, or `--sample` to try it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +144,15 @@ async def _model(settings: Settings) -> Finding:
 async def _catalogue(settings: Settings) -> list[Finding]:
     from toolscout.models import Caller
     from toolscout.policy.rules import may_see
-    from toolscout.storage import open_store
+    from toolscout.storage import open_store, sqlite_file
 
-    where = without_password(settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}")
+    url = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
+    where, file = without_password(url), sqlite_file(url)
+    if file and not file.exists() and _may_be_made(file):
+        return [
+            Finding(what="store", ok=True, detail=f"{where}, not made yet"),
+            Finding(what="catalogue", ok=True, detail="0 tools", fix=_FILL),
+        ]
     try:
         store = open_store(settings, may_see)
         await store.open()
@@ -155,7 +164,7 @@ async def _catalogue(settings: Settings) -> list[Finding]:
     except ToolscoutError as error:
         return [_bad("store", error)]
     findings = [Finding(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]
-    fix = "" if overview.total else "`toolscout index --tools F.jsonl`, or `--sample` to try it"
+    fix = "" if overview.total else _FILL
     findings.append(Finding(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
     if behind:
         fix = "`toolscout index` embeds them"
@@ -167,6 +176,16 @@ async def _catalogue(settings: Settings) -> list[Finding]:
         detail = f"{overview.total:,} tools are searched exactly, which is slow past {settings.exact_rows:,}"
         findings.append(Finding(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
     return findings
+
+
+def _may_be_made(file: Path) -> bool:
+    """Tell whether a file may be made there, without making it; where not, opening it says why."""
+    nearest = next(folder for folder in file.absolute().parents if folder.exists())
+    try:
+        with TemporaryFile(dir=nearest):
+            return True
+    except OSError:
+        return False
 
 
 def _bad(what: str, error: ToolscoutError) -> Finding:
