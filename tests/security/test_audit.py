@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, suppress
@@ -23,7 +22,7 @@ from scripted import Call, Scripted, ScriptedLive, text
 from servers import stdio
 from serving import write_config
 from toolscout import Caller, Scout, SettingError, Settings, ToolscoutError
-from toolscout.errors import CallTimeoutError, InputFileError, LimitError, PolicyError
+from toolscout.errors import CallTimeoutError, LimitError, PolicyError
 from toolscout.gateway.server import Gateway
 from toolscout.models import Scope
 from toolscout.policy.document import parse_policy
@@ -334,49 +333,6 @@ def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(
     ran = toolscout("audit")
     assert (ran.code, ran.out) == (1, f"there is no audit log at {tmp_path / 'none'}: it begins with the first call\n")
     assert (toolscout("audit", "--json").code, toolscout("audit", "--json").json) == (1, {"lines": []})
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from toolscout.telemetry import AuditLog
-log = AuditLog(Path(sys.argv[1]), max_bytes=20_000)
-sys.stdin.readline()
-for number in range(600):
-    log.write("call", tool=f"{sys.argv[2]}__{number}", arguments="x" * 20)
-"""
-
-
-@promise("audit:every-call")
-def test_two_processes_that_rotate_the_same_file_lose_no_line(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], stdin=subprocess.PIPE) for name in "ab"
-    ]
-    for writer in writers:
-        assert writer.stdin
-        writer.stdin.write(b"\n")
-        writer.stdin.flush()
-    assert [writer.wait(60) for writer in writers] == [0, 0]
-    for writer in writers:
-        assert writer.stdin
-        writer.stdin.close()
-    found = [line["tool"] for line in read_audit(path)]
-    assert len(list(tmp_path.glob("audit.jsonl.[0-9]*"))) > 3
-    assert sorted(found) == sorted(f"{name}__{number}" for name in "ab" for number in range(600))
-    assert max(item.stat().st_size for item in tmp_path.iterdir()) <= 20_000 + 200
-
-
-@promise("audit:every-call")
-def test_ten_files_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    log = AuditLog(path, max_bytes=200)
-    for number in range(60):
-        log.write("call", tool=f"a__{number}", outcome="x" * 80)
-    assert len(list(tmp_path.glob("audit.jsonl.[0-9]*"))) == 10
-    assert next(iter(read_audit(path)))["tool"] != "a__0"
-    with pytest.raises(InputFileError):
-        next(read_audit(tmp_path / "none"))
 
 
 @promise("audit:every-call")

@@ -253,7 +253,7 @@ inbox|收件箱|bandeja*|posteingang*|受信箱 受信トレイ
 event|预约|cita*|verabredung*|約束
 slow|慢|lent*|langsam*|遅い
 downtime|停机 中断|interrup* corte*|ausfall*|停止時間 ダウンタイム
-latest|最新|ultim*|neuest* letzte*|最新 直近
+latest|||neuest* letzte*|直近
 popular|热门 流行 受欢迎|popular*|beliebt*|人気
 best|最好 最佳|mejor*|beste*|最高 最適 おすすめの
 recommend|推荐|recomiend* recomend*|empfehl* empfiehl*|おすすめ 推薦 勧め
@@ -265,32 +265,32 @@ business|商业 业务 生意|negocio*|geschaft*|ビジネス 事業
 financial|财务 金融|financier*|finanz*|財務 金融
 job|工作 职位 招聘|empleo* trabajo*|stelle* arbeitsplatz*|仕事 求人
 app|应用程序 应用|aplicacion*|anwendung* app apps|アプリ
-day|天 日子|dia dias|tag tage tagen|日間
+day|天 日子|dia dias|tage tagen|日間
 month|月份 个月 本月 上个月|mes meses|monat*|ヶ月 か月 今月 先月
 year|今年 去年 年度|ano anos|jahr*|年間 今年 昨年
-hour|小时|hora horas|stunde*|時間
+hour|小时|horas|stunde*|
 yesterday|昨天|ayer|gestern*|昨日
 trip|旅程 行程|viaje*|reise*|旅程 出張
 travel|旅行 旅游|viaja*|reisen|旅行
 trend|趋势|tendencia*|trend*|トレンド 傾向
-activity|活动|actividad*|aktivitat*|活動 アクティビティ
-design|设计|disen*|entwerf* entwurf* design*|デザイン 設計
-car|汽车 车|coche* auto autos carro*|auto autos wagen fahrzeug*|車 自動車
-sales|销售 销量|ventas|verkauf* umsatz* vertrieb*|売上 販売
+activity||actividad*|aktivitat*|活動 アクティビティ
+design|设计|disen*|entwerf* design*|デザイン 設計
+car|汽车 车|coche* auto autos carro*|autos wagen fahrzeug*|自動車
+sales|销售 销量|ventas|umsatz* vertrieb*|売上
 transaction|交易|transaccion*|transaktion*|取引
-network|网络|red redes|netzwerk* netz|ネットワーク
+network||red redes|netzwerk* netz|ネットワーク
 resource|资源|recurso*|ressource*|リソース 資源
 skill|技能|habilidad*|fahigkeit*|スキル
 course|课程|curso*|kurs kurse lehrgang*|コース 講座
 learn|学习|aprend*|lern*|学ぶ 学び 学習
-extract|提取 抽取|extra*|extrahier* auslesen|抽出 取り出
+extract|提取 抽取|extraer* extrae* extraig*|extrahier* auslesen|抽出 取り出
 filter|筛选 过滤|filtr*|filter*|絞り込 フィルタ
 sort|排序|ordena*|sortier*|並べ替え ソート
 store|商店 店铺|tienda*|laden geschafte|店舗 お店
 budget|预算|presupuesto*|budget* haushalt*|予算
 expense|支出 费用 开支|gasto*|ausgabe* kosten|経費 支出 費用
 cost|成本 花费|coste* costo*|kostet|コスト
-keyword|关键词 关键字|clave*|schlusselwort* stichwort*|キーワード
+keyword|关键词 关键字||schlusselwort* stichwort*|キーワード
 model|模型|modelo*|modell*|モデル
 metric|指标|metrica*|kennzahl* metrik*|指標 メトリクス
 strategy|策略 战略|estrategia*|strategie*|戦略
@@ -300,7 +300,7 @@ house|房子 房屋|casa casas|haus hauser|家 住宅
 room|房间|habitacion* sala|zimmer* raum*|部屋 会議室
 guide|指南|guia*|leitfaden* anleitung*|ガイド 案内
 playlist|播放列表 歌单|reproduccion*|wiedergabeliste* playlist*|プレイリスト
-song|歌曲 歌|cancion*|lied lieder song*|曲 歌
+song|歌||lied lieder song*|歌
 movie|电影|pelicula*|film filme*|映画
 podcast|播客|podcast*|podcast*|ポッドキャスト
 idea|主意 点子 想法|idea ideas|idee*|アイデア
@@ -309,22 +309,21 @@ support|支持|soport* apoyo*|unterstutz*|サポート
 balance|余额|saldo*|kontostand* guthaben*|残高
 blog|博客|blog blogs|blog*|ブログ
 gift|礼物|regalo*|geschenk*|プレゼント 贈り物
-rate|汇率 利率|tasa*|kurs zinssatz*|レート 金利
+rate|利率|tasa*|zinssatz*|レート 金利
 policy|政策|politica*|richtlinie*|ポリシー 方針
-conversation|对话 会话|conversacion*|gesprach* unterhaltung*|会話
-directory|目录|directorio*|verzeichnis*|ディレクトリ
-average|平均|promedio* media|durchschnitt*|平均
-session|会话|sesion*|sitzung*|セッション
-card|卡片 卡|tarjeta*|karte karten|カード
+conversation|对话 会话|conversacion*|unterhaltung*|会話
+average|平均|promedio*|durchschnitt*|平均
+session||sesion*|sitzung*|セッション
+card|卡片 卡|tarjeta*||カード
 script|脚本|guion script*|skript*|スクリプト
 campaign|营销活动 广告活动|campana*|kampagne*|キャンペーン
-advertisement|广告|anuncio*|anzeige werbung*|広告
+advertisement|广告|anuncio*|werbung*|広告
 topic|主题 话题|tema temas|thema themen|トピック 話題
 review|评价 点评|resena* opinion*|bewertung* rezension*|レビュー 口コミ
-feedback|反馈|comentarios|ruckmeldung*|フィードバック
-overview|概览 概况|panorama*|uberblick* ubersicht*|概要
+feedback|反馈||ruckmeldung*|フィードバック
+overview|概览 概况|panorama*|uberblick* ubersicht*|
 attraction|景点|atraccion*|sehenswurdigkeit*|観光地 名所
-documentation|文档资料 说明文档|documentacion*|dokumentation*|ドキュメント
+documentation|文档资料 说明文档|documentacion*|dokumentation*|
 speed|速度|velocidad*|geschwindigkeit*|速度
 traffic|流量 交通|trafico*|verkehr*|交通 トラフィック
 build|构建 编译|compila* construi* construy*|kompilier* build*|ビルド 構築
@@ -335,7 +334,7 @@ command|命令 指令|comando*|befehl*|コマンド 命令
 contract|合同 合约|contrato*|vertrag*|契約
 signature|签名|firma* firme*|unterschrift* unterschreib*|署名
 template|模板|plantilla*|vorlage*|テンプレート
-configuration|配置|configur*|konfigur* einrichten|設定 構成
+configuration|||konfigur* einrichten|構成
 purchase|采购|adquir* adquisicion*|anschaff*|購買
 phone|电话 手机|telefono* movil|telefon* handy*|電話 携帯
 call|打电话 呼叫|llama* llamada*|anruf* rufe|電話をかけ 通話
@@ -349,8 +348,8 @@ employee|员工 雇员|empleado*|mitarbeiter* angestellt*|従業員 社員
 salary|工资 薪水|salario* sueldo*|gehalt* lohn*|給料 給与
 growth|增长|crecimiento*|wachstum*|成長
 wallet|钱包|billetera* monedero*|geldborse* wallet*|ウォレット 財布
-diagram|图表 示意图|diagrama*|diagramm* schaubild*|図 ダイアグラム
-graph|图形|grafic*|graph*|グラフ
+diagram|示意图|diagrama*|schaubild*|図 ダイアグラム
+graph|图形|grafic*|graph*|
 asset|资产|activo*|vermogen*|資産
 limit|限制 上限|limite* limita*|grenze* begrenz*|上限 制限
 enable|启用 开通|activa* habilit*|aktivier* einschalt*|有効 オンにし
@@ -360,18 +359,18 @@ turn off|关掉 关灯|apaga* apague*|ausmach* abschalt*|消灯 電源を切
 light|灯光 灯|luz luces|licht* lampe*|ライト 照明
 device|设备|dispositivo*|gerat*|デバイス 端末 機器
 camera|摄像头 相机|camara*|kamera*|カメラ
-photo|照片|foto* fotografia*|foto* bild*|写真
-resize|调整大小|redimension*|skalier* verkleiner* vergrosser*|サイズ変更 リサイズ
+photo||fotografia*||
+resize|调整大小|redimension*|verkleiner* vergrosser*|サイズ変更 リサイズ
 sheet|工作表 电子表格|hoja*|tabellenblatt* tabellenkalkulation*|シート スプレッドシート
 library|图书馆 库|biblioteca*|bibliothek*|ライブラリ 図書館
-reminder|提醒|recordatorio* recuerdame|erinner*|リマインダー
-deadline|截止 期限|plazo* vencimiento*|frist* termin|締め切り 期限
+reminder|提醒|recordatorio* recuerdame||リマインダー
+deadline|截止 期限|plazo* vencimiento*|frist*|締め切り 期限
 priority|优先级|prioridad*|prioritat*|優先
-shipment|发货 货运 包裹|envio paquete*|sendung* lieferung* paket*|出荷 配送 荷物
+shipment|发货 货运 包裹||sendung* lieferung*|出荷 配送
 delivery|配送 送货|entrega* reparto*|zustellung*|配達
 tax|税|impuesto*|steuer*|税金 税
 loan|贷款|prestamo*|kredit* darlehen*|ローン 融資
-exchange|兑换 交换|intercambi*|umtausch* wechselkurs*|両替 為替
+exchange|兑换 交换|intercambi*|umtausch* wechselkurs*|両替
 doctor|医生|medico*|arzt*|医者 医師
 medicine|药物 药|medicamento* medicina*|medikament* arznei*|薬
 symptom|症状|sintoma*|symptom*|症状
@@ -379,18 +378,18 @@ patient|患者 病人|paciente*|patient*|患者
 student|学生|estudiante* alumno*|schuler* student*|学生 生徒
 school|学校|escuela* colegio*|schule*|学校
 law|法律 法规|ley leyes|gesetz*|法律
-match|比赛|partido*|spiel spiele|試合
+match|比赛|partido*|fussballspiel*|試合
 score|比分 得分|puntuacion* marcador*|punktestand* ergebnis*|スコア 得点
-ticket|门票 车票|entrada* billete*|fahrkarte* eintrittskarte*|チケット 切符
+ticket|门票 车票|entrada* billete*|fahrkarte* eintrittskarte*|切符
 airport|机场|aeropuerto*|flughafen*|空港
 parking|停车|aparca* estaciona*|parkplatz* parken|駐車
-secret|密钥 机密|secreto*|geheimnis*|シークレット 秘密
+secret|机密|secreto*|geheimnis*|シークレット 秘密
 certificate|证书|certificado*|zertifikat*|証明書
 domain|域名|dominio*|domane*|ドメイン
 instance|实例|instancia*|instanz*|インスタンス
 queue|队列|cola colas|warteschlange*|キュー
-request|请求|solicitud* peticion*|anfrage* anforder*|リクエスト 要求
-response|响应|respuesta*|reaktion|レスポンス 応答
-failure|失败 故障|fallo* falla*|fehlgeschlagen* storung*|失敗 障害
-log|日志|registros|protokoll*|ログ
+request|请求|peticion*|anfrage* anforder*|リクエスト 要求
+response|响应|||レスポンス 応答
+failure|失败 故障|falla*|fehlgeschlagen* storung*|失敗 障害
+log||registros||
 """
