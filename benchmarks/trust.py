@@ -18,8 +18,8 @@ from toolscout import Server, Settings
 from toolscout.errors import BadToolError
 from toolscout.indexing.normalize import normalize_tool
 from toolscout.indexing.screen import quarantines, screen_tool
-from toolscout.keys import server_slug
 from toolscout.models import Tool
+from toolscout.tool_keys import server_slug
 
 CORPUS = Path(__file__).parent.parent / "tests" / "data" / "poisoned.jsonl"
 REAL = ("mcp_catalogue", "real_servers")

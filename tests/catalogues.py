@@ -10,9 +10,9 @@ from toolscout.indexing.prepare import prepare_server
 from toolscout.indexing.trust import write_pin
 from toolscout.models import LOCAL, Caller, Candidates, Filter, Intent, Publication, Scope
 from toolscout.ports import Store
-from toolscout.providers.rows import group_rows
 from toolscout.settings import Settings
-from toolscout.words import query_terms
+from toolscout.sources.rows import group_rows
+from toolscout.text import query_terms
 
 OpenStore = Callable[..., Awaitable[Store]]
 """What the fixture `new_store` of the contract suite gives."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from toolscout.models import Document
 from toolscout.ports import Progress
-from toolscout.words import terms
+from toolscout.text import terms
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray

@@ -18,7 +18,7 @@ import numpy as np
 
 from toolscout.indexing.enrich import parameters
 from toolscout.models import LOCAL, Document
-from toolscout.words import split_words
+from toolscout.text import split_words
 
 DEVELOPMENT = ("azure_mcp", "livemcp_step", "metatool_single", "stabletoolbench", "sealtools", "bfcl_synth")
 """The sets to measure on: their queries are never trained on."""

@@ -24,7 +24,7 @@ from export_base import find_weights
 from toolscout.discovery import fuse
 from toolscout.discovery.clauses import split_clauses
 from toolscout.indexing.enrich import DESCRIPTION, LABELS, NAME, PARAMETERS, SERVER, parameters
-from toolscout.words import actions, names_server, query_terms, terms, wanted_action
+from toolscout.text import actions, names_server, query_terms, terms, wanted_action
 from train import DOCUMENT_TOKENS, QUERY_TOKENS, Tokens, embed_all, encode_texts, load
 
 WEIGHT = {NAME: 3.0, SERVER: 1.5, DESCRIPTION: 1.0, PARAMETERS: 0.4, LABELS: 0.5}

@@ -22,7 +22,7 @@ from typing import Any
 import phrasing
 from corpus import DEVELOPMENT, Item, hashes, item_of, plain, pool_items, read_queries, read_tools
 from toolscout.discovery.clauses import split_clauses
-from toolscout.words import query_terms, terms
+from toolscout.text import query_terms, terms
 
 SINGLE = 9
 """How many requests are made from one tool."""

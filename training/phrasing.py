@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from toolscout.words import STOP_WORDS, split_words
+from toolscout.text import STOP_WORDS, split_words
 
 _VERBS = frozenset(
     """

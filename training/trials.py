@@ -28,7 +28,7 @@ from toolscout.discovery.fuse import Evidence, fuse
 from toolscout.embedding.builtin import BuiltinEmbedder
 from toolscout.indexing.enrich import weighted_terms
 from toolscout.models import Document, Tool
-from toolscout.words import actions, names_server, query_terms, wanted_action
+from toolscout.text import actions, names_server, query_terms, wanted_action
 
 MOST, SMALL, FOREIGN = 700, 80, 60
 """Requests of a set, of each size of small catalogue, and of each other set."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolscout.cli.metrics import Labelled, Outcome, ndcg, recall, summarize
-from toolscout.words import query_terms, terms
+from toolscout.text import query_terms, terms
 
 SAMPLES = 1_000
 Floats = npt.NDArray[np.float64]

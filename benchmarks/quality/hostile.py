@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolscout.models import Document
-from toolscout.words import STOP_WORDS, split_words
+from toolscout.text import STOP_WORDS, split_words
 
 KINDS = ("stuffed", "orders", "copies", "optimised")
 ORDERS = (

@@ -27,7 +27,7 @@ from benchmarks.quality.hostile import KINDS, clusters, copied, optimised, order
 from toolscout import Scout
 from toolscout.cli.metrics import Labelled, read_queries, recall
 from toolscout.models import Document
-from toolscout.providers import as_source
+from toolscout.sources import as_source
 
 SETS = ("azure_mcp", "livemcp_step")
 QUERIES = 200

@@ -18,7 +18,7 @@ from benchmarks.data import bench_folder, rows
 from toolscout import Scout, Settings
 from toolscout.indexing.prepare import prepare_server
 from toolscout.models import Entry, Server, Terms
-from toolscout.providers.rows import group_rows
+from toolscout.sources.rows import group_rows
 
 FAMILY = 4
 NOISE = 0.484

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import Caller, Scout, ToolNotFoundError, ToolscoutError
 from toolscout.discovery.format import format_answer, format_answers, format_categories, format_tags
 from toolscout.errors import to_wire
 
-pytestmark = promise("access:absent-equals-forbidden", "tenant:isolation")
+pytestmark = guarantee("access:absent-equals-forbidden", "tenant:isolation")
 
 LOCAL = [
     {"server": "mail", "name": "send_letter", "description": "Send a letter by post.", "tags": ["post"]},

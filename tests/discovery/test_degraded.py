@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import EmbedderError, Scout, Settings
 from toolscout.models import Document
 from toolscout.ports import Progress
@@ -14,7 +14,7 @@ from toolscout.ports import Progress
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
-pytestmark = promise("embed:down")
+pytestmark = guarantee("embed:down")
 
 ROWS = [
     {"name": "send_letter", "description": "Send a letter by post."},

@@ -12,7 +12,7 @@ from toolscout import Answer, Scout
 from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.correct import correct_terms, misspelt
 from toolscout.models import Candidates, Intent
-from toolscout.words import query_terms
+from toolscout.text import query_terms
 
 
 def _keys(answer: Answer) -> list[str]:

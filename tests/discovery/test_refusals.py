@@ -6,7 +6,7 @@ import pytest
 
 from toolscout import Scout
 from toolscout.discovery.refusals import without_refusals
-from toolscout.words import CREATE, READ, wanted_action
+from toolscout.text import CREATE, READ, wanted_action
 
 
 @pytest.mark.parametrize(

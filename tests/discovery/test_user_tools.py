@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from scripted import Scripted, text
 from toolscout import Caller, InvalidValueError, Scout, ServerUnavailableError, ToolMetadata, ToolNotFoundError
 from toolscout.discovery.format import format_answer
 
-pytestmark = promise("access:one-predicate", "tenant:isolation")
+pytestmark = guarantee("access:one-predicate", "tenant:isolation")
 
 SHARED = [
     {"server": "mail", "name": "send_email", "description": "Send an email to someone."},

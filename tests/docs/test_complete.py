@@ -11,7 +11,7 @@ import typer
 
 import toolscout.errors as errors
 import toolscout.settings as settings_module
-from promises import PROMISES
+from guarantees import GUARANTEES
 from toolscout.cli.app import app
 from toolscout.settings import Settings
 
@@ -69,10 +69,10 @@ def test_the_readme_says_how_to_get_the_command_before_it_uses_it():
     assert ".venv/bin/toolscout" in readme[:used]
 
 
-def test_the_security_page_names_only_promises_that_are_kept():
+def test_the_security_page_names_only_guarantees_that_are_kept():
     named = set(re.findall(r"`([a-z]+:[a-z0-9-]+)`", (ROOT / "SECURITY.md").read_text("utf-8")))
     assert len(named) > 20
-    assert named <= {promise.id for promise in PROMISES if not promise.gap}
+    assert named <= {item.id for item in GUARANTEES if not item.gap}
 
 
 def error_classes():

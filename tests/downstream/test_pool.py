@@ -11,9 +11,9 @@ from toolscout.downstream.listing import list_all
 from toolscout.downstream.pool import Downstream
 from toolscout.downstream.watch import Coalesced
 from toolscout.errors import ServerUnavailableError
-from toolscout.keys import apart
 from toolscout.models import Overlay
 from toolscout.settings import Settings
+from toolscout.tool_keys import apart
 
 
 async def test_an_edit_adds_removes_and_replaces_only_what_differs(tmp_path):

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import DimensionError, EmbedderError, Scout, Settings
 
-pytestmark = promise("embed:down")
+pytestmark = guarantee("embed:down")
 
 ROWS = [
     {"name": "send_mail", "description": "Send a letter to a person"},

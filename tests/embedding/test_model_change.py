@@ -15,12 +15,12 @@ import pytest
 from catalogues import many
 from editions import edition, open_editions
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import EmbedderError, Scout
 from toolscout.models import Document
 from toolscout.ports import Progress
 
-pytestmark = promise("embed:model-change")
+pytestmark = guarantee("embed:model-change")
 
 OLD, NEW = "hash-1", "hash-2"
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout, Settings
 
-pytestmark = promise("catalog:bounds")
+pytestmark = guarantee("catalog:bounds")
 
 GOOD = [{"name": f"good_{number}", "description": "Count sheep"} for number in range(3)]
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import IndexReport, Scout, Settings
 
-pytestmark = promise("catalog:collision")
+pytestmark = guarantee("catalog:collision")
 
 
 async def indexed(rows: Sequence[dict[str, Any]]) -> tuple[IndexReport, dict[str, str]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from downstreams import ANYONE, QUICK, alive, bounded_memory, fake, gone, healthy, opened
-from promises import promise
+from guarantees import guarantee
 from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
 
 CALL_S = 0.4
@@ -18,7 +18,7 @@ def pair(tmp_path):
     return fake(tmp_path), fake(tmp_path, "healthy")
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 @pytest.mark.parametrize("tool", ["crash_before", "crash_during"])
 async def test_a_crash_before_the_reply_is_a_typed_error_and_the_server_is_restarted(pair, tool):
     broken, well = pair
@@ -33,7 +33,7 @@ async def test_a_crash_before_the_reply_is_a_typed_error_and_the_server_is_resta
     assert gone(*broken.starts, *well.starts)
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 async def test_a_crash_after_the_reply_loses_nothing(pair):
     broken, well = pair
     async with opened(broken.config, well.config) as here, healthy(here):
@@ -44,7 +44,7 @@ async def test_a_crash_after_the_reply_loses_nothing(pair):
     assert gone(*broken.starts)
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 async def test_a_crash_fails_every_call_that_was_under_way_and_each_is_sent_once(pair):
     broken, well = pair
     async with opened(broken.config, well.config) as here, healthy(here):
@@ -58,7 +58,7 @@ async def test_a_crash_fails_every_call_that_was_under_way_and_each_is_sent_once
     assert len(broken.calls("hang")) == 5
 
 
-@promise("fault:hang", "fault:drip")
+@guarantee("fault:hang", "fault:drip")
 @pytest.mark.parametrize("tool", ["hang", "drip"])
 async def test_the_deadline_holds_the_server_is_told_and_the_slot_is_free_again(tmp_path, tool):
     broken = fake(tmp_path, timeout_s=CALL_S, concurrency=2)
@@ -76,7 +76,7 @@ async def test_the_deadline_holds_the_server_is_told_and_the_slot_is_free_again(
     assert gone(*broken.starts)
 
 
-@promise("fault:hang")
+@guarantee("fault:hang")
 async def test_a_call_that_waits_for_a_slot_is_not_sent_when_its_time_is_up(tmp_path):
     class Thinking:
         """An agent that answers when it is told to; the call that asks it has no deadline until then."""
@@ -101,7 +101,7 @@ async def test_a_call_that_waits_for_a_slot_is_not_sent_when_its_time_is_up(tmp_
     assert broken.calls("echo") == []
 
 
-@promise("fault:hang")
+@guarantee("fault:hang")
 async def test_a_caller_that_leaves_cancels_the_call_and_frees_its_slot(tmp_path):
     broken = fake(tmp_path, concurrency=1)
     async with opened(broken.config) as here:
@@ -114,7 +114,7 @@ async def test_a_caller_that_leaves_cancels_the_call_and_frees_its_slot(tmp_path
         await here.call("fake", "echo")
 
 
-@promise("fault:hang")
+@guarantee("fault:hang")
 async def test_a_server_that_does_not_read_is_ended_when_it_shows_no_sign_of_life(tmp_path):
     broken = fake(tmp_path, timeout_s=CALL_S)
     well = fake(tmp_path, "healthy")
@@ -130,7 +130,7 @@ async def test_a_server_that_does_not_read_is_ended_when_it_shows_no_sign_of_lif
     assert gone(*broken.starts)
 
 
-@promise("fault:garbage")
+@guarantee("fault:garbage")
 async def test_garbage_and_half_lines_are_skipped_and_the_answer_arrives(pair):
     broken, well = pair
     async with opened(broken.config, well.config) as here, healthy(here):
@@ -140,7 +140,7 @@ async def test_garbage_and_half_lines_are_skipped_and_the_answer_arrives(pair):
         assert len(broken.starts) == 1
 
 
-@promise("fault:huge")
+@guarantee("fault:huge")
 @pytest.mark.parametrize("id_last", [False, True], ids=["id-first", "id-last"])
 async def test_a_line_of_100_mb_fails_that_call_alone_with_a_notice(pair, id_last):
     broken, well = pair
@@ -154,7 +154,7 @@ async def test_a_line_of_100_mb_fails_that_call_alone_with_a_notice(pair, id_las
     assert len(broken.calls("huge")) == 1
 
 
-@promise("fault:huge")
+@guarantee("fault:huge")
 async def test_a_result_of_1_gb_is_bounded(tmp_path):
     broken, well = fake(tmp_path, timeout_s=30.0), fake(tmp_path, "healthy")
     settings = replace(QUICK, max_line_bytes=16 << 20)
@@ -165,7 +165,7 @@ async def test_a_result_of_1_gb_is_bounded(tmp_path):
     assert gone(*broken.starts)
 
 
-@promise("fault:huge")
+@guarantee("fault:huge")
 async def test_a_line_without_end_costs_the_server_its_process_and_nobody_else_anything(pair):
     broken, well = pair
     async with opened(broken.config, well.config) as here, healthy(here):
@@ -176,7 +176,7 @@ async def test_a_line_without_end_costs_the_server_its_process_and_nobody_else_a
     assert not any(alive(pid) for pid in broken.starts)
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 async def test_arguments_that_no_json_can_hold_are_refused_before_they_are_sent(tmp_path):
     whole = fake(tmp_path)
     async with opened(whole.config) as here:
@@ -186,7 +186,7 @@ async def test_arguments_that_no_json_can_hold_are_refused_before_they_are_sent(
     assert len(whole.calls("echo")) == 1
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 async def test_other_requests_fail_in_the_same_words(tmp_path):
     whole = fake(tmp_path)
     async with opened(whole.config) as here:

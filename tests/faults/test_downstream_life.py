@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from downstreams import QUICK, fake, gone, healthy, opened, until
-from promises import promise
+from guarantees import guarantee
 from servers import stdio
 from toolscout.config import Config
 from toolscout.downstream.breaker import Breaker
@@ -15,7 +15,7 @@ from toolscout.downstream.pool import Downstream
 from toolscout.errors import ServerUnavailableError
 
 
-@promise("fault:start")
+@guarantee("fault:start")
 async def test_servers_that_are_slow_or_never_start_delay_nobody(tmp_path):
     mute = fake(tmp_path, "mute", "--start", "never")
     slow = fake(tmp_path, "slow", "--start", "slow")
@@ -41,7 +41,7 @@ async def test_servers_that_are_slow_or_never_start_delay_nobody(tmp_path):
     assert gone(*mute.starts, *slow.starts, *leaving.starts)
 
 
-@promise("fault:start")
+@guarantee("fault:start")
 async def test_starting_returns_before_any_server_has_answered(tmp_path):
     mute = fake(tmp_path, "mute", "--start", "never")
     downstream = Downstream(Config(servers=(mute.config,)), QUICK)
@@ -55,7 +55,7 @@ async def test_starting_returns_before_any_server_has_answered(tmp_path):
     assert gone(*mute.starts)
 
 
-@promise("fault:breaker")
+@guarantee("fault:breaker")
 async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(tmp_path):
     broken, well = fake(tmp_path), fake(tmp_path, "healthy")
     async with opened(broken.config, well.config) as here, healthy(here):
@@ -73,7 +73,7 @@ async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(tmp_path)
     assert gone(*broken.starts)
 
 
-@promise("fault:breaker")
+@guarantee("fault:breaker")
 async def test_after_the_pause_one_call_is_let_through_and_success_closes_the_breaker(tmp_path):
     broken = fake(tmp_path)
     settings = replace(QUICK, breaker_failures=2, breaker_pause_s=0.3)
@@ -96,7 +96,7 @@ async def test_after_the_pause_one_call_is_let_through_and_success_closes_the_br
     assert len(broken.calls("echo")) == 2
 
 
-@promise("fault:breaker")
+@guarantee("fault:breaker")
 def test_the_breaker_is_half_open_after_30_seconds_and_lets_one_call_through():
     now = [0.0]
     breaker = Breaker("x", failures=5, pause_s=30.0, clock=lambda: now[0])
@@ -120,7 +120,7 @@ def test_the_breaker_is_half_open_after_30_seconds_and_lets_one_call_through():
     breaker.enter()
 
 
-@promise("fault:breaker")
+@guarantee("fault:breaker")
 async def test_errors_of_tools_say_nothing_against_the_server(tmp_path):
     whole = fake(tmp_path)
     async with opened(whole.config) as here:
@@ -129,7 +129,7 @@ async def test_errors_of_tools_say_nothing_against_the_server(tmp_path):
         assert (await here.call("fake", "echo"))["content"]
 
 
-@promise("fault:changed")
+@guarantee("fault:changed")
 async def test_a_list_that_changes_during_a_call_is_noticed_and_the_call_is_answered(tmp_path):
     changing, well = fake(tmp_path), fake(tmp_path, "healthy")
     async with opened(changing.config, well.config) as here, healthy(here):
@@ -141,7 +141,7 @@ async def test_a_list_that_changes_during_a_call_is_noticed_and_the_call_is_answ
         assert len(await server.list_tools()) == 2
 
 
-@promise("fault:changed")
+@guarantee("fault:changed")
 async def test_a_server_that_comes_back_is_reported_because_its_tools_may_be_others(tmp_path):
     broken = fake(tmp_path)
     async with opened(broken.config) as here:
@@ -151,7 +151,7 @@ async def test_a_server_that_comes_back_is_reported_because_its_tools_may_be_oth
         assert here.downstream.servers["fake"].status.state == "ready"
 
 
-@promise("fault:storm")
+@guarantee("fault:storm")
 async def test_a_storm_of_notices_makes_one_report_per_interval_and_delays_no_answer(tmp_path):
     stormy, well = fake(tmp_path), fake(tmp_path, "healthy")
     settings = replace(QUICK, reindex_interval_s=0.5)
@@ -178,7 +178,7 @@ async def test_a_storm_of_notices_makes_one_report_per_interval_and_delays_no_an
         assert most == 1
 
 
-@promise("catalog:bounds")
+@guarantee("catalog:bounds")
 async def test_a_cursor_without_end_is_bounded(tmp_path):
     endless = fake(tmp_path, "fake", "--endless")
     settings = replace(QUICK, max_tools=50)
@@ -189,7 +189,7 @@ async def test_a_cursor_without_end_is_bounded(tmp_path):
         assert (await here.call("fake", "echo"))["content"]
 
 
-@promise("catalog:bounds")
+@guarantee("catalog:bounds")
 async def test_every_page_of_a_long_list_is_read(tmp_path):
     long = fake(tmp_path, "fake", "--tools", "250")
     async with opened(long.config) as here:

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from downstreams import Opened, alive, fake, gone, opened
-from promises import promise
+from guarantees import guarantee
 from toolscout.config import ServerConfig
 from toolscout.downstream.pipes import Ring
 from toolscout.downstream.process import open_process
@@ -49,7 +49,7 @@ GATEWAY = textwrap.dedent(
 )
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_a_gateway_that_is_killed_leaves_no_process(tmp_path, number):
     server = fake(tmp_path)
@@ -71,7 +71,7 @@ def test_a_gateway_that_is_killed_leaves_no_process(tmp_path, number):
     assert gone(*family, *server.starts)
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
 async def test_toolscout_serve_that_is_killed_leaves_no_process(tmp_path, number):
     server = fake(tmp_path, "fake", "--family")
@@ -93,7 +93,7 @@ async def _pid(here: Opened, tool: str, **arguments) -> int:
     return int((await here.call("fake", tool, arguments))["content"][0]["text"])
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 async def test_closing_ends_grandchildren_those_in_their_own_session_and_those_who_will_not(tmp_path):
     server = fake(tmp_path)
     async with opened(server.config) as here:
@@ -106,7 +106,7 @@ async def test_closing_ends_grandchildren_those_in_their_own_session_and_those_w
     assert not any(alive(pid) for pid in (*family, *server.starts))
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 async def test_a_server_that_crashes_takes_its_children_with_it(tmp_path):
     server = fake(tmp_path)
     async with opened(server.config) as here:
@@ -116,7 +116,7 @@ async def test_a_server_that_crashes_takes_its_children_with_it(tmp_path):
         assert await asyncio.to_thread(gone, child)
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 def test_a_reaper_that_was_killed_is_started_again():
     reaper = Reaper()
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True) as child:
@@ -130,7 +130,7 @@ def test_a_reaper_that_was_killed_is_started_again():
         assert child.wait(timeout=20) == -signal.SIGTERM
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 async def test_an_end_that_is_cut_short_still_closes_the_pipes_and_leaves_the_group_to_the_reaper():
     stubborn = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{}', flush=True); time.sleep(60)"

@@ -10,7 +10,7 @@ import pytest
 
 from downstreams import QUICK, bounded_memory, fake, healthy, opened
 from fake_http import fake_http
-from promises import promise
+from guarantees import guarantee
 from servers import free_port, listening
 from toolscout.config import ServerConfig
 from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
@@ -27,7 +27,7 @@ def server():
         yield found
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 @pytest.mark.parametrize("tool", ["drop", "half", "half_events"])
 async def test_a_broken_answer_fails_its_call_alone_and_is_not_asked_for_again(server, tmp_path, tool):
     async with opened(web(server), fake(tmp_path, "healthy").config) as here, healthy(here):
@@ -39,7 +39,7 @@ async def test_a_broken_answer_fails_its_call_alone_and_is_not_asked_for_again(s
     assert len(server.calls(tool)) == 1
 
 
-@promise("fault:garbage")
+@guarantee("fault:garbage")
 async def test_what_is_no_json_and_what_is_packed_fail_their_call_alone(server):
     async with opened(web(server)) as here:
         for tool in ("nonsense", "packed"):
@@ -48,7 +48,7 @@ async def test_what_is_no_json_and_what_is_packed_fail_their_call_alone(server):
         assert (await here.call("web", "echo"))["content"]
 
 
-@promise("fault:huge")
+@guarantee("fault:huge")
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
 async def test_a_body_of_100_mb_is_not_read(server, tmp_path, kind):
     async with opened(web(server), fake(tmp_path, "healthy").config) as here, healthy(here):
@@ -58,7 +58,7 @@ async def test_a_body_of_100_mb_is_not_read(server, tmp_path, kind):
     assert len(server.calls("huge")) == 1
 
 
-@promise("fault:hang")
+@guarantee("fault:hang")
 async def test_the_deadline_holds_over_http_and_the_slot_is_free_again(server):
     async with opened(web(server, timeout_s=0.4, concurrency=1)) as here:
         with pytest.raises(CallTimeoutError, match="sent once"):
@@ -68,7 +68,7 @@ async def test_the_deadline_holds_over_http_and_the_slot_is_free_again(server):
     assert len(cancelled) == 1
 
 
-@promise("fault:breaker")
+@guarantee("fault:breaker")
 async def test_answers_of_a_broken_gateway_in_between_count_against_the_server(server):
     async with opened(web(server), settings=replace(QUICK, breaker_failures=3)) as here:
         for _ in range(3):
@@ -79,7 +79,7 @@ async def test_answers_of_a_broken_gateway_in_between_count_against_the_server(s
     assert len(server.calls("status")) == 3
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 async def test_a_server_that_forgot_the_session_gets_a_new_one_and_no_second_send(server):
     async with opened(web(server)) as here:
         await here.call("web", "forget")
@@ -89,7 +89,7 @@ async def test_a_server_that_forgot_the_session_gets_a_new_one_and_no_second_sen
     assert len(server.calls("echo")) == 2
 
 
-@promise("fault:start")
+@guarantee("fault:start")
 async def test_a_server_that_is_not_there_says_so(server):
     gone = web(server)
     server.shutdown()
@@ -98,7 +98,7 @@ async def test_a_server_that_is_not_there_says_so(server):
         assert "cannot be connected to" in (await here.state("web", "failed")).status.detail
 
 
-@promise("fault:crash")
+@guarantee("fault:crash")
 async def test_a_server_that_went_away_is_noticed_by_the_first_call_and_comes_back(tmp_path):
     command = [sys.executable, str(Path(__file__).parent.parent / "modern_server.py"), "--http"]
     port = free_port()
@@ -119,7 +119,7 @@ async def test_a_server_that_went_away_is_noticed_by_the_first_call_and_comes_ba
             assert (await here.call("web", "echo", {"text": "back"}))["content"][0]["text"] == "back"
 
 
-@promise("auth:no-passthrough")
+@guarantee("auth:no-passthrough")
 async def test_only_the_configs_own_credentials_travel(server, tmp_path):
     server.token = "own-token"
     config = web(server, headers={"Authorization": "Bearer own-token", "X-Own": "1"})

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout, UnknownServerError, UnknownTagError
 from toolscout.discovery.format import format_answer
 from toolscout.errors import to_wire
 
-pytestmark = promise("text:scripts")
+pytestmark = guarantee("text:scripts")
 
 SCRIPTS = {
     "amharic": "ደብዳቤ ላክ",

@@ -11,9 +11,9 @@ import time
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from guarantees import guarantee
 from guarded import Clock, guarded
 from issuer import AUDIENCE, KEYS, running_issuer
-from promises import promise
 from scripted import Scripted
 from toolscout.errors import SettingError
 from toolscout.gateway.auth.jwks import PAUSE_S, TTL_S
@@ -92,7 +92,7 @@ BAD = {
 }
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_a_token_with_anything_wrong_is_refused_and_the_store_is_not_asked(issuer, tools):
     async with guarded({"acme": [tools]}, issuer=issuer, reindex_interval_s=60) as served:
         assert (await served.ask(issuer.token(), "tools/list")).status_code == 200
@@ -110,7 +110,7 @@ async def test_a_token_with_anything_wrong_is_refused_and_the_store_is_not_asked
         assert not tools.calls
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_no_header_another_scheme_or_a_token_in_the_query_is_refused(issuer, tools):
     async with guarded({"acme": [tools]}, issuer=issuer, reindex_interval_s=60) as served:
         served.store.used.clear()
@@ -134,7 +134,7 @@ async def test_no_header_another_scheme_or_a_token_in_the_query_is_refused(issue
         assert (await served.http.get(served.url.removesuffix("/mcp") + "/health")).status_code == 200
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_a_good_token_speaks_for_its_tenant_user_and_groups(issuer, tools):
     async with guarded({"acme": [tools]}, issuer=issuer, surface="all") as served:
         assert await served.names(issuer.token()) == ["demo__echo"]
@@ -144,7 +144,7 @@ async def test_a_good_token_speaks_for_its_tenant_user_and_groups(issuer, tools)
         assert not result.get("isError")
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_the_metadata_says_where_tokens_come_from(issuer):
     async with guarded(issuer=issuer, auth_scope="tools") as served:
         origin = served.url.removesuffix("/mcp")
@@ -161,7 +161,7 @@ async def test_the_metadata_says_where_tokens_come_from(issuer):
         assert "resource_metadata" not in refused.headers["www-authenticate"]
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_a_missing_scope_is_told_as_such(issuer):
     async with guarded(issuer=issuer, auth_scope="tools") as served:
         for token in (issuer.token(), issuer.token(scope="other toolsmith"), await served.key("acme", scopes=["x"])):
@@ -173,7 +173,7 @@ async def test_a_missing_scope_is_told_as_such(issuer):
             assert (await served.ask(token, "tools/list")).status_code == 200
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_a_new_key_of_the_issuer_is_found_and_an_old_one_goes(issuer):
     async with guarded(issuer=issuer) as served:
         issuer.rotate("RS256")
@@ -188,7 +188,7 @@ async def test_a_new_key_of_the_issuer_is_found_and_an_old_one_goes(issuer):
         assert (await served.ask(before, "tools/list")).status_code == 401
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_an_issuer_that_is_down_costs_nobody_whose_key_is_known(issuer):
     async with guarded(issuer=issuer) as served:
         known = issuer.token()
@@ -207,7 +207,7 @@ async def test_an_issuer_that_is_down_costs_nobody_whose_key_is_known(issuer):
         assert (await served.ask(issuer.token(), "tools/list")).status_code == 200
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_an_issuer_that_never_answered_lets_nobody_in_until_it_does(issuer):
     async with guarded(issuer=issuer) as served:
         issuer.down = True
@@ -219,7 +219,7 @@ async def test_an_issuer_that_never_answered_lets_nobody_in_until_it_does(issuer
         assert (await served.ask(issuer.token(), "tools/list")).status_code == 200
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_unknown_keys_do_not_make_us_hammer_the_issuer(issuer):
     async with guarded(issuer=issuer) as served:
         assert (await served.ask(issuer.token(), "tools/list")).status_code == 200
@@ -231,7 +231,7 @@ async def test_unknown_keys_do_not_make_us_hammer_the_issuer(issuer):
         assert issuer.asked == [KEYS]
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_a_key_is_refused_when_it_is_wrong_expired_or_revoked(issuer):
     async with guarded() as served:
         good = await served.key("acme", "ann")
@@ -250,7 +250,7 @@ async def test_a_key_is_refused_when_it_is_wrong_expired_or_revoked(issuer):
         assert (await served.ask(other, "tools/list")).status_code == 200
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_a_key_that_was_just_looked_up_costs_no_query_for_a_second():
     async with guarded() as served:
         good = await served.key("acme", "ann")
@@ -264,7 +264,7 @@ async def test_a_key_that_was_just_looked_up_costs_no_query_for_a_second():
         assert "record" in served.store.used
 
 
-@promise("access:fails-closed")
+@guarantee("access:fails-closed")
 async def test_whatever_fails_while_asking_who_it_is_lets_nobody_in(tools):
     async def broken(_number):
         raise ZeroDivisionError
@@ -276,7 +276,7 @@ async def test_whatever_fails_while_asking_who_it_is_lets_nobody_in(tools):
         assert await verifier.verify_token("x.y.z") is None
 
 
-@promise("auth:default")
+@guarantee("auth:default")
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -298,7 +298,7 @@ def test_settings_that_would_let_anyone_in_are_refused(wrong, named):
         authentication_for(Settings(**wrong), None)
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 async def test_what_is_remembered_of_a_token_ends_with_it_and_with_the_issuers_keys(issuer):
     clock = Clock()
     named = Settings(auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")

@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ToolsListChanged
 
 from fake_http import fake_http
+from guarantees import guarantee
 from guarded import MODERN, WAIT_S, guarded
-from promises import promise
 from scripted import Scripted, text
 from serving import serving
 from toolscout import Caller, Scout
@@ -60,7 +60,7 @@ def crm():
     return made
 
 
-@promise("tenant:isolation", "access:absent-equals-forbidden")
+@guarantee("tenant:isolation", "access:absent-equals-forbidden")
 async def test_two_tenants_are_listed_what_is_theirs(crm):
     async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}, surface="all") as served:
         acme, zeta = await served.key("acme", "ann"), await served.key("zeta", "zoe")
@@ -96,7 +96,7 @@ ASKED = [
 ]
 
 
-@promise("access:absent-equals-forbidden")
+@guarantee("access:absent-equals-forbidden")
 async def test_a_forbidden_tool_cannot_be_told_from_an_absent_one(crm):
     """The same questions are asked where the hidden tools are, and where they never were."""
     policy = parse_policy('[[allow]]\nwho = ["tenant:acme"]\ntools = ["crm__list_customers"]\n')
@@ -115,7 +115,7 @@ async def test_a_forbidden_tool_cannot_be_told_from_an_absent_one(crm):
     assert not crm.calls
 
 
-@promise("access:absent-equals-forbidden")
+@guarantee("access:absent-equals-forbidden")
 async def test_what_may_be_seen_and_not_called_says_so(crm):
     policy = parse_policy('[[allow]]\nwho = ["tenant:acme"]\nmay = "see"\n')
     async with guarded({"acme": [crm]}, policy=policy) as served:
@@ -127,7 +127,7 @@ async def test_what_may_be_seen_and_not_called_says_so(crm):
         assert (await served.told(acme, "resources/list"))["result"]["resources"] == []
 
 
-@promise("load:limits")
+@guarantee("load:limits")
 async def test_one_call_too_many_is_a_tool_error_that_says_when_to_come_again(crm):
     policy = parse_policy('[limits]\ncalls_per_minute = 2\n\n[[allow]]\nwho = ["anyone"]\n')
     async with guarded({"acme": [crm]}, policy=policy) as served:
@@ -142,7 +142,7 @@ async def test_one_call_too_many_is_a_tool_error_that_says_when_to_come_again(cr
         assert len(crm.calls) == 3
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 async def test_a_session_serves_only_who_opened_it(crm):
     async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}, surface="all") as served:
         ann, second, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "ann"), ("zeta", "zoe"))]
@@ -163,7 +163,7 @@ async def test_a_session_serves_only_who_opened_it(crm):
         assert "crm__export" in mine.text
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 async def test_a_session_of_a_key_that_is_revoked_ends_with_it(crm):
     async with guarded({"acme": [crm]}) as served:
         ann = await served.key("acme", "ann")
@@ -174,7 +174,7 @@ async def test_a_session_of_a_key_that_is_revoked_ends_with_it(crm):
         assert (await served.post(ann, wanted, Mcp_Session_Id=session)).status_code == 401
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 async def test_a_call_that_waits_is_answered_only_by_who_made_it(crm):
     async with guarded({"acme": [crm], "zeta": [crm]}) as served:
         ann, bob, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "bob"), ("zeta", "zoe"))]
@@ -193,7 +193,7 @@ async def test_a_call_that_waits_is_answered_only_by_who_made_it(crm):
         assert mine["content"][0]["text"] == "they said True"
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 async def test_a_result_that_was_cut_is_read_only_by_whose_it_is(crm):
     async with guarded({"acme": [crm], "zeta": [crm]}) as served:
         ann, bob, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "bob"), ("zeta", "zoe"))]
@@ -208,7 +208,7 @@ async def test_a_result_that_was_cut_is_read_only_by_whose_it_is(crm):
         assert "secret-of-acme" in mine["result"]["contents"][0]["text"]
 
 
-@promise("tenant:isolation", "access:absent-equals-forbidden")
+@guarantee("tenant:isolation", "access:absent-equals-forbidden")
 async def test_resources_and_prompts_are_for_who_may_call_something_of_their_server(crm):
     async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}) as served:
         acme, zeta = await served.key("acme", "ann"), await served.key("zeta", "zoe")
@@ -229,7 +229,7 @@ async def test_resources_and_prompts_are_for_who_may_call_something_of_their_ser
             assert told[0]["code"] == told[1]["code"]
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 async def test_a_change_is_told_to_those_who_see_it_and_to_no_others(crm):
     hr = server("hr", "list_staff")
 
@@ -257,7 +257,7 @@ async def test_a_change_is_told_to_those_who_see_it_and_to_no_others(crm):
             assert (await zoe.list_tools()).tools == []
 
 
-@promise("auth:no-passthrough", "tenant:isolation")
+@guarantee("auth:no-passthrough", "tenant:isolation")
 async def test_no_credential_goes_downstream_and_tenants_have_sessions_of_their_own(tmp_path):
     store = f"sqlite:///{tmp_path / 'catalogue.db'}"
     with fake_http() as own, fake_http() as common:
@@ -295,7 +295,7 @@ async def test_no_credential_goes_downstream_and_tenants_have_sessions_of_their_
         assert len({headers["mcp-session-id"] for headers in common.calls("echo")}) == 1
 
 
-@promise("access:fails-closed")
+@guarantee("access:fails-closed")
 async def test_a_request_that_nobody_verified_is_for_nobody(crm):
     async with guarded({"local": [crm]}) as served, Client(served.gateway.server, mode="legacy") as client:
         # In memory there is no HTTP server that could have verified anybody.

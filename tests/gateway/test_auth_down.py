@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from starlette.authentication import AuthenticationError
 
+from guarantees import guarantee
 from guarded import Clock, guarded
 from postgres_server import PostgresServer, with_database
-from promises import promise
 from scripted import Scripted
 from toolscout.errors import StoreError
 from toolscout.gateway.auth.verify import Verifier
@@ -31,7 +31,7 @@ def tools() -> Scripted:
     return server
 
 
-@promise("store:down")
+@guarantee("store:down")
 async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
     fragile: PostgresServer, tools: Scripted
 ) -> None:
@@ -72,7 +72,7 @@ async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
         assert (await served.ask(known, "tools/list")).status_code == 401
 
 
-@promise("store:down")
+@guarantee("store:down")
 async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted) -> None:
     async with guarded({"acme": [tools]}) as served:
         good = await served.key("acme")
@@ -82,7 +82,7 @@ async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted)
         assert (await served.ask(good, "tools/list")).status_code == 200
 
 
-@promise("store:down")
+@guarantee("store:down")
 async def test_an_outage_does_not_fill_the_log_with_those_who_must_try_again(
     fragile: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -103,7 +103,7 @@ async def test_an_outage_does_not_fill_the_log_with_those_who_must_try_again(
         await asyncio.to_thread(fragile.start)
 
 
-@promise("store:down", "auth:token")
+@guarantee("store:down", "auth:token")
 async def test_keys_that_do_not_exist_push_out_none_that_does() -> None:
     text, key = mint_key(tenant="acme", now=time.time())
     kept, down = {key.id: key}, False

@@ -11,9 +11,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ToolsListChanged
 
+from guarantees import guarantee
 from guarded import MODERN, WAIT_S
 from issuer import AUDIENCE, running_issuer
-from promises import promise
 from serving import serving
 from toolscout import Caller, Scout
 from toolscout.errors import PolicyError, UsageError
@@ -25,7 +25,7 @@ READER = '[[allow]]\nwho = ["user:ann"]\ntools = ["crm__list"]\n'
 WRITER = '[[allow]]\nwho = ["user:ann"]\n\n[[deny]]\nwho = ["anyone"]\ntools = ["*__export"]\n'
 
 
-@promise("auth:default")
+@guarantee("auth:default")
 def test_it_is_asked_beyond_loopback_always_and_on_loopback_when_wanted():
     for host in ("127.0.0.1", "localhost", "::1"):
         assert not asks_who(host, auth=False, issuer="", insecure_no_auth=False)
@@ -39,7 +39,7 @@ def test_it_is_asked_beyond_loopback_always_and_on_loopback_when_wanted():
             asks_who("0.0.0.0", auth=auth, issuer=issuer, insecure_no_auth=True)
 
 
-@promise("auth:default")
+@guarantee("auth:default")
 @pytest.mark.parametrize(
     ("options", "environment", "said"),
     [
@@ -61,7 +61,7 @@ def test_where_nobody_could_come_in_or_anybody_could_there_is_no_start(
     assert said in ran.err
 
 
-@promise("access:fails-closed")
+@guarantee("access:fails-closed")
 async def test_each_edit_of_the_policy_is_applied_once_and_a_broken_one_not_at_all(tmp_path):
     path = tmp_path / "policy.toml"
     path.write_text(READER)
@@ -84,7 +84,7 @@ async def test_each_edit_of_the_policy_is_applied_once_and_a_broken_one_not_at_a
     following.cancel()
 
 
-@promise("access:fails-closed")
+@guarantee("access:fails-closed")
 async def test_a_policy_that_is_being_written_is_not_read_while_it_is_empty(tmp_path, monkeypatch):
     monkeypatch.setattr("toolscout.gateway.follow._EMPTIED_S", 60)
     path = tmp_path / "policy.toml"
@@ -101,7 +101,7 @@ async def test_a_policy_that_is_being_written_is_not_read_while_it_is_empty(tmp_
     following.cancel()
 
 
-@promise("access:fails-closed", "auth:token")
+@guarantee("access:fails-closed", "auth:token")
 async def test_a_running_gateway_follows_its_policy_and_takes_keys_and_tokens(tmp_path, monkeypatch):
     policy, audit = tmp_path / "policy.toml", tmp_path / "audit.jsonl"
     policy.write_text(READER)

@@ -8,7 +8,7 @@ import json
 import pytest
 from mcp import MCPError
 
-from promises import promise
+from guarantees import guarantee
 from raw_client import raw_client
 from scripted import text
 from toolscout.gateway.calls import REPAIRS
@@ -22,7 +22,7 @@ async def called(client, tool, name, arguments=None, **more):
     return await client.request("tools/call", {"name": tool, "arguments": given})
 
 
-@promise("proto:passthrough")
+@guarantee("proto:passthrough")
 @ERAS
 async def test_fields_that_nobody_knows_survive_on_the_way_through(open_gateway, demo, era):
     result = {
@@ -44,7 +44,7 @@ async def test_fields_that_nobody_knows_survive_on_the_way_through(open_gateway,
     assert ("resultType" in got) == (era != "legacy")
 
 
-@promise("proto:passthrough")
+@guarantee("proto:passthrough")
 @ERAS
 async def test_the_agents_own_meta_travels_with_the_call_and_the_envelope_does_not(open_gateway, demo, era):
     async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
@@ -57,7 +57,7 @@ async def test_the_agents_own_meta_travels_with_the_call_and_the_envelope_does_n
     assert demo.calls[0].extra["_meta"] == {"vendor/x": 1, "traceparent": "t"}
 
 
-@promise("proto:passthrough")
+@guarantee("proto:passthrough")
 @ERAS
 async def test_progress_of_the_server_reaches_the_agent(open_gateway, demo, era):
     async def working(call):
@@ -77,7 +77,7 @@ async def test_progress_of_the_server_reaches_the_agent(open_gateway, demo, era)
     assert seen == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
 
-@promise("load:cancel")
+@guarantee("load:cancel")
 @ERAS
 async def test_an_agent_that_gives_up_ends_the_call_at_the_server(open_gateway, demo, era):
     started, ended = asyncio.Event(), asyncio.Event()
@@ -97,7 +97,7 @@ async def test_an_agent_that_gives_up_ends_the_call_at_the_server(open_gateway, 
         await asyncio.wait_for(ended.wait(), 5)
 
 
-@promise("proto:passthrough")
+@guarantee("proto:passthrough")
 @ERAS
 async def test_slips_in_the_arguments_are_repaired_and_told(open_gateway, demo, era):
     async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
@@ -114,7 +114,7 @@ async def test_slips_in_the_arguments_are_repaired_and_told(open_gateway, demo, 
         assert REPAIRS in got["_meta"]
 
 
-@promise("fault:changed")
+@guarantee("fault:changed")
 @ERAS
 async def test_a_definition_that_changed_since_it_was_found_is_not_called(open_gateway, demo, era):
     async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
@@ -134,7 +134,7 @@ async def test_a_definition_that_changed_since_it_was_found_is_not_called(open_g
     assert len(demo.calls) == sent
 
 
-@promise("access:one-predicate")
+@guarantee("access:one-predicate")
 @ERAS
 async def test_the_reading_door_refuses_a_tool_that_may_write(open_gateway, demo, era):
     async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
@@ -160,7 +160,7 @@ async def refusals(opened, era, key):
     return said
 
 
-@promise("access:absent-equals-forbidden")
+@guarantee("access:absent-equals-forbidden")
 @ERAS
 async def test_a_hidden_tool_and_an_absent_one_answer_alike(open_gateway, demo, era):
     key = "demo__secret_ledger"
@@ -173,7 +173,7 @@ async def test_a_hidden_tool_and_an_absent_one_answer_alike(open_gateway, demo, 
     assert not demo.calls
 
 
-@promise("fault:huge")
+@guarantee("fault:huge")
 @ERAS
 async def test_a_result_over_the_cap_is_cut_and_can_be_read_whole(open_gateway, demo, era):
     whole = text("x" * 50_000 + "end", structuredContent={"n": 1})
@@ -192,7 +192,7 @@ async def test_a_result_over_the_cap_is_cut_and_can_be_read_whole(open_gateway, 
         assert raised.value.code == (-32002 if era == "legacy" else -32602)
 
 
-@promise("secret:nowhere")
+@guarantee("secret:nowhere")
 @ERAS
 async def test_a_bug_of_ours_shows_no_detail(open_gateway, demo, era, monkeypatch, caplog):
     async def broken(*_args, **_named):
@@ -211,7 +211,7 @@ async def test_a_bug_of_ours_shows_no_detail(open_gateway, demo, era, monkeypatc
         assert "canary" not in json.dumps(answer)
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 @ERAS
 @pytest.mark.parametrize(
     "params",
@@ -232,7 +232,7 @@ async def test_a_request_that_makes_no_sense_is_an_error_of_the_protocol(open_ga
     assert not demo.calls
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 @ERAS
 @pytest.mark.parametrize(
     ("tool", "given"),
@@ -268,7 +268,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_to_change(open_gatewa
     assert not demo.calls
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 async def test_a_misspelt_filter_is_told_and_never_left_out(open_gateway, demo):
     async with open_gateway(demo, surface="browse") as opened, raw_client(opened.server, "2026-07-28") as client:
         asked = {"name": "search_tools", "arguments": {"query": "echo", "server": "demo"}}

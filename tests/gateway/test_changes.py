@@ -8,10 +8,10 @@ from mcp import Client
 from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import PromptListChangedNotification, ResourceListChangedNotification, ToolListChangedNotification
 
-from promises import promise
+from guarantees import guarantee
 from scripted import text
 
-pytestmark = promise("proto:list-stable")
+pytestmark = guarantee("proto:list-stable")
 
 
 async def test_a_client_of_2026_is_told_on_its_stream(open_gateway, demo):

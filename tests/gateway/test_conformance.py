@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from servers import free_port, listening, node, npm_tool
 from serving import serve_command, serving, write_config
 
-pytestmark = promise("proto:conformance")
+pytestmark = guarantee("proto:conformance")
 
 TESTS = Path(__file__).parent.parent
 EXCEPTIONS = Path(__file__).parent / "conformance-exceptions.yaml"

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from servers import free_port
 from serving import serve_command, serving
 from toolscout.errors import StoreError
@@ -21,7 +21,7 @@ from toolscout.models import Overview
 
 WAIT_S = 10.0
 
-pytestmark = promise("store:down")
+pytestmark = guarantee("store:down")
 
 
 class FakeScout:

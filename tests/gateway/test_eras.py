@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
-from promises import promise
+from guarantees import guarantee
 from servers import stdio
 from serving import serving, stdio_parameters, write_config
 
@@ -46,7 +46,7 @@ async def until_found(client, query, key):
             await asyncio.sleep(0.05)
 
 
-@promise("proto:dual-era")
+@guarantee("proto:dual-era")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("up", ["legacy", NEW])
 async def test_clients_of_both_eras_reach_servers_of_both_eras(tmp_path, transport, up):
@@ -66,7 +66,7 @@ async def test_clients_of_both_eras_reach_servers_of_both_eras(tmp_path, transpo
             assert got.content[0].text.startswith("hello Ada"), got.content[0].text
 
 
-@promise("proto:passthrough")
+@guarantee("proto:passthrough")
 @pytest.mark.parametrize("up", ["legacy", NEW])
 async def test_a_real_server_is_searched_called_and_read_through_the_gateway(tmp_path, everything_server, up):
     write_config(tmp_path, everything_server)

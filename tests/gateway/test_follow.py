@@ -12,7 +12,7 @@ from mcp import Client
 
 from downstreams import QUICK, fake, until
 from embedders import GatedEmbedder
-from promises import promise
+from guarantees import guarantee
 from servers import stdio
 from serving import serving, write_config
 from toolscout import Scout
@@ -23,7 +23,7 @@ from toolscout.models import Scope
 EITHER = str(Path(__file__).parent.parent / "either_server.py")
 WAIT_S = 20.0
 
-pytestmark = promise("fault:changed")
+pytestmark = guarantee("fault:changed")
 
 
 async def test_each_edit_is_applied_once_and_a_broken_one_not_at_all(tmp_path, caplog):

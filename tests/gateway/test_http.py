@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mcp import Client
 
 from downstreams import fake
-from promises import promise
+from guarantees import guarantee
 from serving import serving, write_config
 from toolscout.errors import InvalidValueError
 from toolscout.gateway.address import asks_who, parse_address
@@ -73,7 +73,7 @@ def good(gateway):
     return status == 200 and found["result"]["tools"][0]["name"] == "search_tools"
 
 
-@promise("egress:origin")
+@guarantee("egress:origin")
 @pytest.mark.parametrize(
     "pairs",
     [
@@ -98,7 +98,7 @@ def test_a_foreign_page_or_name_is_refused(gateway, behind, pairs):
     assert good(gateway)
 
 
-@promise("egress:origin")
+@guarantee("egress:origin")
 def test_our_own_page_is_let_in(gateway):
     for name in ("127.0.0.1", "localhost"):
         own = [("Origin", f"http://{name}:{gateway.port}"), ("Host", f"{name}:{gateway.port}")]
@@ -106,7 +106,7 @@ def test_our_own_page_is_let_in(gateway):
         assert status == 200
 
 
-@promise("load:limits")
+@guarantee("load:limits")
 def test_a_body_over_4_mib_is_refused(gateway):
     body = json.dumps({**LIST, "pad": "x" * (4 << 20)}).encode()
     assert sent(gateway, body, LIST_HEADERS)[0] == 413
@@ -153,7 +153,7 @@ BAD_HEADERS = [
 ]
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 @pytest.mark.parametrize("modern", [False, True])
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
 def test_nonsense_gets_a_clean_answer_and_the_next_request_is_served(gateway, body, modern):
@@ -162,7 +162,7 @@ def test_nonsense_gets_a_clean_answer_and_the_next_request_is_served(gateway, bo
     assert good(gateway)
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 @pytest.mark.parametrize("headers", BAD_HEADERS, ids=range(len(BAD_HEADERS)))
 def test_wrong_headers_get_a_clean_answer(gateway, headers):
     status, _ = sent(gateway, json.dumps(LIST).encode(), headers)
@@ -170,7 +170,7 @@ def test_wrong_headers_get_a_clean_answer(gateway, headers):
     assert good(gateway)
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "BREW"])
 @pytest.mark.parametrize("path", ["/mcp", "/", "/mcp/../etc/passwd", "/%2e%2e", "/health/x"])
 def test_other_methods_and_paths_get_a_clean_answer(gateway, method, path):
@@ -221,7 +221,7 @@ _BODIES = st.one_of(
 )
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 @given(
     body=_BODIES,
@@ -237,7 +237,7 @@ def test_whatever_is_sent_nothing_crashes_and_no_server_is_called(gateway, behin
     assert len(behind.received("tools/call")) == calls
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 async def test_after_all_that_a_client_is_served_as_ever(gateway, behind):
     assert good(gateway)
     async with Client(gateway.url, mode="legacy") as client:
@@ -246,7 +246,7 @@ async def test_after_all_that_a_client_is_served_as_ever(gateway, behind):
     assert b"Traceback" not in gateway.log.read_bytes()
 
 
-@promise("auth:default")
+@guarantee("auth:default")
 @pytest.mark.parametrize("address", ["0.0.0.0:8080", "[::]:8080", "192.168.1.5:80", "example.com:80", "10.0.0.1:1"])
 def test_an_address_beyond_loopback_is_refused_without_the_flag(toolscout, address, tmp_path):
     host, _ = parse_address(address)
@@ -257,7 +257,7 @@ def test_an_address_beyond_loopback_is_refused_without_the_flag(toolscout, addre
     assert "--insecure-no-auth" in ran.err
 
 
-@promise("auth:default")
+@guarantee("auth:default")
 def test_loopback_in_every_spelling_needs_no_flag():
     for address in ("8080", "127.0.0.1:8080", "localhost:8080", "[::1]:8080", "127.8.8.8:1"):
         assert not asks_who(parse_address(address)[0], auth=False, issuer="", insecure_no_auth=False)
@@ -268,7 +268,7 @@ def test_loopback_in_every_spelling_needs_no_flag():
             parse_address(wrong)
 
 
-@promise("egress:origin")
+@guarantee("egress:origin")
 def test_beyond_loopback_any_name_may_be_used_but_no_page_is_trusted():
     allowed = allowed_for("0.0.0.0", 8080)
     assert allowed.hosts is None
@@ -278,7 +278,7 @@ def test_beyond_loopback_any_name_may_be_used_but_no_page_is_trusted():
     assert named.origins == {"https://app.example"}
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_in_good_order_also_with_clients_connected(tmp_path, stop):
     with serving(tmp_path) as gateway:
@@ -289,7 +289,7 @@ async def test_a_signal_ends_it_in_good_order_also_with_clients_connected(tmp_pa
     assert b"Traceback" not in gateway.log.read_bytes()
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 def test_a_port_that_is_taken_is_told(toolscout, gateway, tmp_path):
     ran = toolscout("serve", "--http", str(gateway.port), "--store", f"sqlite:///{tmp_path / 'c.db'}")
     assert ran.code == 2

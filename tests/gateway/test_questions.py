@@ -9,12 +9,12 @@ import pytest
 from mcp import Client
 from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
 
-from promises import promise
+from guarantees import guarantee
 from raw_client import raw_client
 from scripted import text
 from toolscout.errors import CallError
 
-pytestmark = promise("proto:dual-era")
+pytestmark = guarantee("proto:dual-era")
 
 FORM = {"message": "name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 SAMPLE = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 10}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from guarantees import guarantee
 from guarded import Clock, Guarded, guarded
-from promises import promise
 from toolscout.gateway.refusals import Refusals
 
-pytestmark = promise("auth:token", "secret:nowhere")
+pytestmark = guarantee("auth:token", "secret:nowhere")
 
 START = "a request from 127.0.0.1 was turned away with "
 

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 from mcp import Client
 
-from promises import promise
+from guarantees import guarantee
 from scripted import Scripted, text
 
-pytestmark = promise("proto:list-stable")
+pytestmark = guarantee("proto:list-stable")
 
 
 @pytest.fixture

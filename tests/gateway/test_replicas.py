@@ -12,8 +12,8 @@ from mcp import Client
 
 from downstreams import fake, until
 from fleet import MODERN, WAIT_S, Fleet, Replica, ask
+from guarantees import guarantee
 from postgres_server import PostgresServer, with_database
-from promises import promise
 from serving import write_config
 from toolscout import Scout, Settings
 
@@ -53,7 +53,7 @@ async def _found(url: str, name: str, *, there: bool = True) -> float:
             await asyncio.sleep(0.01)
 
 
-@promise("replica:serving")
+@guarantee("replica:serving")
 @pytest.mark.parametrize("enabled", [False, True])
 async def test_what_one_process_publishes_is_seen_on_every_replica_within_1_s(fleet: Fleet, enabled: bool) -> None:
     async with Scout.open(store=fleet.replicas[0].store, settings=Settings(embedder="none")) as scout:
@@ -63,7 +63,7 @@ async def test_what_one_process_publishes_is_seen_on_every_replica_within_1_s(fl
         assert max([await task for task in waiting]) - published < 1.0
 
 
-@promise("replica:serving")
+@guarantee("replica:serving")
 async def test_a_tool_that_one_process_lists_is_found_on_every_replica_within_1_s(fleet: Fleet) -> None:
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "change", "newcomer")]
     async with Scout.open(store=fleet.replicas[0].store, settings=Settings(embedder="none")) as scout:
@@ -75,7 +75,7 @@ async def test_a_tool_that_one_process_lists_is_found_on_every_replica_within_1_
         assert "cannot be reached" not in replica.log(), "an empty database that three migrate at once is no failure"
 
 
-@promise("store:down", "replica:serving")
+@guarantee("store:down", "replica:serving")
 async def test_while_the_database_is_down_answers_are_stale_and_replicas_live_but_unready(
     fleet: Fleet, server: PostgresServer
 ) -> None:
@@ -121,7 +121,7 @@ async def _until_fresh(fleet: Fleet) -> float:
     return time.monotonic() - began
 
 
-@promise("replica:serving")
+@guarantee("replica:serving")
 async def test_one_replica_killed_and_one_restarted_cost_only_what_was_in_flight(fleet: Fleet) -> None:
     killed, restarted, _ = fleet.replicas
     async with fleet.under_load() as load:

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 from mcp import Client, MCPError
 
-from promises import promise
+from guarantees import guarantee
 from scripted import Scripted
 
-pytestmark = promise("proto:passthrough")
+pytestmark = guarantee("proto:passthrough")
 
 
 def said(text):

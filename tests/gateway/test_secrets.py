@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from downstreams import fake
-from promises import promise
+from guarantees import guarantee
 from serving import serving, write_config
 
 CANARIES = {
@@ -54,7 +54,7 @@ async def left_behind(tmp_path):
     return behind, written(tmp_path) + repr(answers).encode()
 
 
-@promise("secret:nowhere", "auth:no-passthrough")
+@guarantee("secret:nowhere", "auth:no-passthrough")
 async def test_no_secret_is_logged_stored_answered_or_handed_on(left_behind):
     behind, everything = left_behind
     for name, canary in CANARIES.items():
@@ -65,7 +65,7 @@ async def test_no_secret_is_logged_stored_answered_or_handed_on(left_behind):
         assert CANARIES[name] not in received, name
 
 
-@promise("secret:nowhere")
+@guarantee("secret:nowhere")
 @pytest.mark.parametrize("verb", [["doctor"], ["list"], ["export", "-"], ["serve", "--http", "0"]])
 @pytest.mark.parametrize(
     "url",

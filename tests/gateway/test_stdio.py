@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from serving import serve_command
 
 WAIT_S = 5.0
@@ -59,7 +59,7 @@ async def started(folder):
             await process.wait()
 
 
-@promise("proto:dual-era")
+@guarantee("proto:dual-era")
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_every_version_of_the_handshake_era_is_spoken(tmp_path, version):
     async with started(tmp_path) as wire:
@@ -70,7 +70,7 @@ async def test_every_version_of_the_handshake_era_is_spoken(tmp_path, version):
         assert len((await wire.ask(1, "tools/list"))["result"]["tools"]) == 4
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 async def test_nonsense_is_answered_with_an_error_and_the_next_request_is_served(tmp_path):
     wrong = [
         b"{",
@@ -93,7 +93,7 @@ async def test_nonsense_is_answered_with_an_error_and_the_next_request_is_served
         assert before["result"]["isError"] is True
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 async def test_nothing_is_answered_before_the_handshake(tmp_path):
     async with started(tmp_path) as wire:
         for method, params in (("tools/list", {}), ("tools/call", {"name": "call_tool", "arguments": {}})):
@@ -102,7 +102,7 @@ async def test_nothing_is_answered_before_the_handshake(tmp_path):
         assert "result" in await wire.ask(2, "tools/list")
 
 
-@promise("fault:orphans")
+@guarantee("fault:orphans")
 @pytest.mark.parametrize("how", ["eof", signal.SIGTERM, signal.SIGINT])
 async def test_it_ends_when_the_client_leaves_and_when_it_is_told_to(tmp_path, how):
     async with started(tmp_path) as wire:

@@ -8,7 +8,7 @@ import re
 import pytest
 from mcp import Client
 
-from promises import promise
+from guarantees import guarantee
 from raw_client import raw_client
 from scripted import Scripted, text
 from toolscout.discovery.format import count_tokens
@@ -40,7 +40,7 @@ async def listed(client):
     return json.dumps(await client.request("tools/list"))
 
 
-@promise("proto:list-stable")
+@guarantee("proto:list-stable")
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 @pytest.mark.parametrize("surface", SURFACES)
 async def test_the_list_is_the_same_bytes_over_calls_restarts_and_idle_reindexing(
@@ -65,7 +65,7 @@ async def test_the_list_is_the_same_bytes_over_calls_restarts_and_idle_reindexin
         assert (got["ttlMs"], got["cacheScope"], got["resultType"]) == (300_000, "private", "complete")
 
 
-@promise("proto:list-stable")
+@guarantee("proto:list-stable")
 async def test_each_surface_lists_its_tools_in_order(open_gateway, demo):
     expected = {
         "compact": [*COMPACT, "demo__echo"],
@@ -82,7 +82,7 @@ async def test_each_surface_lists_its_tools_in_order(open_gateway, demo):
             assert "count sheep" not in (opened.server.instructions or "")
 
 
-@promise("proto:list-stable")
+@guarantee("proto:list-stable")
 async def test_the_compact_surface_names_what_is_behind_it_within_1000_tokens(open_scout):
     rows = [
         {
@@ -101,7 +101,7 @@ async def test_the_compact_surface_names_what_is_behind_it_within_1000_tokens(op
     assert all(server in tools[0].description for server in SERVERS)
 
 
-@promise("proto:list-stable")
+@guarantee("proto:list-stable")
 async def test_a_catalogue_of_any_size_stays_within_the_budget(open_scout):
     rows = [
         {"server": f"a-server-with-a-rather-long-name-{number:04}", "name": "t", "category": f"category {number}"}
@@ -113,7 +113,7 @@ async def test_a_catalogue_of_any_size_stays_within_the_budget(open_scout):
     assert "more" in tools[0].description
 
 
-@promise("proto:malformed")
+@guarantee("proto:malformed")
 @pytest.mark.parametrize(
     "given",
     [
@@ -132,7 +132,7 @@ async def test_advice_names_nothing_that_the_agent_is_not_shown(open_gateway, de
     assert not re.search(r"list_tools|list_tags|threshold|--|toolscout", said)
 
 
-@promise("proto:list-stable")
+@guarantee("proto:list-stable")
 async def test_an_answer_to_a_search_stays_under_2000_tokens(open_gateway):
     server = Scripted("wordy")
     for number in range(60):
@@ -157,7 +157,7 @@ async def test_an_answer_to_a_search_stays_under_2000_tokens(open_gateway):
         assert count_tokens(more.structured_content) > 4_000
 
 
-@promise("proto:list-stable")
+@guarantee("proto:list-stable")
 async def test_each_own_tool_has_annotations_and_each_discovery_tool_an_output_schema(open_gateway, demo):
     async with open_gateway(demo, surface="registry") as opened, Client(opened.server) as client:
         for tool in (await client.list_tools()).tools:
@@ -169,7 +169,7 @@ async def test_each_own_tool_has_annotations_and_each_discovery_tool_an_output_s
             )
 
 
-@promise("access:one-predicate")
+@guarantee("access:one-predicate")
 async def test_what_is_not_listed_cannot_be_called_by_name(open_gateway, demo):
     async with open_gateway(demo, core=["demo__echo"]) as opened, raw_client(opened.server, "legacy") as client:
         await client.request("tools/call", {"name": "demo__echo", "arguments": {}})
@@ -179,7 +179,7 @@ async def test_what_is_not_listed_cannot_be_called_by_name(open_gateway, demo):
     assert len(demo.calls) == 1
 
 
-@promise("proto:list-stable")
+@guarantee("proto:list-stable")
 async def test_a_surface_that_does_not_exist_is_refused(open_scout):
     async with open_scout([]) as scout:
         with pytest.raises(InvalidValueError, match="compact, browse, registry, all"):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import BadToolError, Scout, Server, Settings
 from toolscout.indexing.normalize import canonical_json, normalize_tool
 
-pytestmark = promise("catalog:bounds")
+pytestmark = guarantee("catalog:bounds")
 
 SERVER = Server(key="server", title="server")
 GOOD = {"name": "good", "description": "A good tool."}

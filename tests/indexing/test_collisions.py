@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import BadToolError, Scout, Settings
 from toolscout.indexing.assign import assign_slugs
-from toolscout.keys import server_slug, split_key, tool_key
+from toolscout.tool_keys import server_slug, split_key, tool_key
 
-pytestmark = promise("catalog:collision")
+pytestmark = guarantee("catalog:collision")
 
 
 @pytest.mark.parametrize(

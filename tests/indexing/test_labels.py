@@ -10,7 +10,7 @@ from toolscout import Server, Settings, Tool
 from toolscout.indexing.enrich import enrich_tool, parameters, stamp_of
 from toolscout.indexing.normalize import normalize_tool
 from toolscout.models import Overlay
-from toolscout.words import query_terms
+from toolscout.text import query_terms
 
 RAW: dict[str, Any] = {
     "name": "send_email",

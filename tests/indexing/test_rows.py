@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolscout import InputFileError, Scout
-from toolscout.providers.rows import group_rows, read_jsonl
+from toolscout.sources.rows import group_rows, read_jsonl
 
 GOOD = json.dumps({"server": "mail", "name": "send", "description": "Send a letter."})
 OTHER = json.dumps({"name": "read"})

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout, Settings
 
-pytestmark = promise("text:scripts")
+pytestmark = guarantee("text:scripts")
 
 SCRIPTS = {
     "arabic": "إرسال رسالة إلى الفريق",

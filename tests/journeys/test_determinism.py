@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout
 
-pytestmark = promise("rank:deterministic")
+pytestmark = guarantee("rank:deterministic")
 
 QUERIES = [
     "send an email to the team",

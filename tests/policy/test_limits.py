@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import LimitError
 from toolscout.models import Caller
 from toolscout.policy.document import parse_policy
 from toolscout.policy.limits import Limits
 
-pytestmark = promise("load:limits")
+pytestmark = guarantee("load:limits")
 ANN, BOB = Caller(user="ann"), Caller(user="bob")
 
 

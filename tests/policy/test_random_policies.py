@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embedders import HashEmbedder, hash_vector
-from promises import promise
+from guarantees import guarantee
 from toolscout import Caller, NotAllowedError, Scout, Settings, ToolNotFoundError
 from toolscout.models import Filter, Intent, Scope, Server
 from toolscout.policy.document import Policy, Rule
@@ -85,7 +85,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return fresh()
 
 
-@promise("access:one-predicate", "tenant:isolation")
+@guarantee("access:one-predicate", "tenant:isolation")
 async def test_found_listed_opened_explained_and_called_agree_under_every_policy(url: str) -> None:
     rules, settings, dice = Rules(), Settings(store=url), random.Random(7)
     async with Scout(
@@ -127,7 +127,7 @@ class Counting(Rules):
         return super().__call__(caller, tool)
 
 
-@promise("access:one-predicate")
+@guarantee("access:one-predicate")
 async def test_callers_whom_the_policy_does_not_tell_apart_are_judged_once_and_all_others_apart() -> None:
     rules, settings, dice = Counting(), Settings(store="memory:"), random.Random(11)
     people = [
@@ -164,7 +164,7 @@ async def called(scout: Scout, caller: Caller, key: str) -> bool:
     return True
 
 
-@promise("access:fails-closed")
+@guarantee("access:fails-closed")
 async def test_a_rule_that_cannot_be_judged_hides_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     rules, settings = Rules(Policy(allow=(Rule(name="all", who=frozenset({"anyone"})),))), Settings(store="memory:")
     async with Scout(store=open_store(settings, rules), embedder=None, settings=settings, rules=rules) as scout:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promises import promise
+from guarantees import guarantee
 from toolscout.models import Caller, Facets
 from toolscout.policy.document import Policy, Rule, parse_policy
 from toolscout.policy.rules import Rules, may_see
 
-pytestmark = promise("access:one-predicate", "access:fails-closed")
+pytestmark = guarantee("access:one-predicate", "access:fails-closed")
 
 Make = Callable[..., Facets]
 ANN = Caller(tenant="acme", user="ann", groups=frozenset({"engineering"}), key="ab12cd34ef")

@@ -11,7 +11,7 @@ import pytest
 
 from catalogues import many, publish
 from embedders import HashEmbedder, hash_vector
-from promises import promise
+from guarantees import guarantee
 from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.errors import to_wire
 from toolscout.models import Facets, Filter, Intent
@@ -28,7 +28,7 @@ def random_policy(caller: Caller, tool: Facets) -> bool:
     return may_see(caller, tool) and dice % 3 > 0
 
 
-@promise("access:one-predicate")
+@guarantee("access:one-predicate")
 async def test_what_is_listed_is_found_and_opened_under_any_policy() -> None:
     store = open_store(Settings(store="memory:"), random_policy)
     await store.open()
@@ -51,7 +51,7 @@ async def test_what_is_listed_is_found_and_opened_under_any_policy() -> None:
     await store.close()
 
 
-@promise("access:one-predicate")
+@guarantee("access:one-predicate")
 async def test_related_tools_and_counts_ask_the_same_predicate() -> None:
     settings = Settings(store="memory:")
     store = open_store(settings, random_policy)
@@ -132,7 +132,7 @@ async def told(scout: Scout) -> list[Any]:
     return answers
 
 
-@promise("access:absent-equals-forbidden")
+@guarantee("access:absent-equals-forbidden")
 @pytest.mark.parametrize("hide", [hide_in_another_tenant, hide_with_another_user, hide_by_switching_off])
 async def test_hidden_tools_change_no_answer_count_score_or_suggestion(hide: Any) -> None:
     async with scout_over(hide_nothing) as without, scout_over(hide) as with_hidden:
@@ -140,7 +140,7 @@ async def test_hidden_tools_change_no_answer_count_score_or_suggestion(hide: Any
             assert found == expected
 
 
-@promise("access:absent-equals-forbidden")
+@guarantee("access:absent-equals-forbidden")
 @pytest.mark.parametrize("hide", [hide_in_another_tenant, hide_with_another_user, hide_by_switching_off])
 async def test_a_forbidden_tool_and_an_absent_one_are_the_same_error(hide: Any) -> None:
     async with scout_over(hide) as scout:

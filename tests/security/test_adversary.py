@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 import fake_http
-from promises import promise
+from guarantees import guarantee
 from serving import Serving, serving
 from toolscout import Caller, Scout
 from toolscout.models import Scope
@@ -159,7 +159,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     assert "Traceback" not in gateway.log.read_text()
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 def test_a_stranger_learns_nothing_not_even_which_keys_there_are(scene):
     number = scene.local.split("_")[1]
     guesses = [None, "x", f"tsk_{number}_{'a' * 43}", f"tsk_{'b' * 10}_{'a' * 43}", scene.local[:-1], scene.local + "a"]
@@ -168,7 +168,7 @@ def test_a_stranger_learns_nothing_not_even_which_keys_there_are(scene):
     assert len({(answer.text, answer.headers["www-authenticate"]) for answer in answers}) == 1
 
 
-@promise("access:absent-equals-forbidden", "tenant:isolation")
+@guarantee("access:absent-equals-forbidden", "tenant:isolation")
 def test_another_tenants_tools_leave_no_trace_in_any_answer(scene):
     hidden = f"books__{CANARY['hidden']}_ledger"
     assert hidden in scene.finds(scene.local, f"{CANARY['hidden']} ledger")
@@ -199,7 +199,7 @@ def test_another_tenants_tools_leave_no_trace_in_any_answer(scene):
     assert not scene.books.calls(f"{CANARY['hidden']}_ledger")
 
 
-@promise("catalog:quarantine")
+@guarantee("catalog:quarantine")
 def test_a_poisoned_tool_is_on_no_surface(scene):
     for token in (scene.local, scene.zeta):
         assert "books__poisoned" not in scene.finds(token, "adds two numbers")
@@ -209,7 +209,7 @@ def test_a_poisoned_tool_is_on_no_surface(scene):
     assert not scene.books.calls("poisoned")
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 def test_a_tool_that_changes_is_withheld_until_it_is_approved(scene):
     assert not scene.call(scene.local, "books__steady").get("isError")
     calls = len(scene.books.calls("steady"))
@@ -232,7 +232,7 @@ def test_a_tool_that_changes_is_withheld_until_it_is_approved(scene):
     scene.until(lambda: not scene.call(scene.local, "books__steady").get("isError"))
 
 
-@promise("egress:ssrf")
+@guarantee("egress:ssrf")
 def test_no_server_of_a_private_address_is_ever_connected_to(scene):
     scene.until(lambda: scene.gateway.log.read_text().count("is down") >= 5)
     for uri in (f"http://127.0.0.1:{scene.inner.server_address[1]}/", "file:///etc/passwd", "http://169.254.169.254/"):
@@ -241,7 +241,7 @@ def test_no_server_of_a_private_address_is_ever_connected_to(scene):
     assert scene.inner.connections == 0
 
 
-@promise("audit:injection")
+@guarantee("audit:injection")
 def test_escapes_in_a_name_stay_in_one_harmless_line(scene):
     scene.call(scene.local, ESCAPES)
     scene.use(scene.local, "search_tools", query=ESCAPES)
@@ -254,7 +254,7 @@ def test_escapes_in_a_name_stay_in_one_harmless_line(scene):
     assert b"\x1b" not in scene.gateway.log.read_bytes()
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_each_attempt_is_in_the_audit_log_with_who_made_it(scene):
     path = scene.folder / "audit.jsonl"
     before = len(path.read_text().splitlines())
@@ -266,7 +266,7 @@ def test_each_attempt_is_in_the_audit_log_with_who_made_it(scene):
     ]
 
 
-@promise("secret:nowhere")
+@guarantee("secret:nowhere")
 def test_secrets_are_written_nowhere_and_told_to_nobody(scene):
     told = [
         scene.call(scene.local, "books__echo", text="hello", password=CANARY["argument"]),
@@ -280,7 +280,7 @@ def test_secrets_are_written_nowhere_and_told_to_nobody(scene):
         assert secret.split("_")[-1] not in everything
 
 
-@promise("auth:no-passthrough")
+@guarantee("auth:no-passthrough")
 def test_no_key_of_a_caller_reaches_a_server_and_the_operators_own_does(scene):
     scene.call(scene.zeta, "books__echo", text="hello")
     seen = json.dumps([list(item) for item in scene.books.seen])
@@ -289,7 +289,7 @@ def test_no_key_of_a_caller_reaches_a_server_and_the_operators_own_does(scene):
     assert scene.books.calls("echo")[-1]["x-books-token"] == CANARY["header"]
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 def test_tenants_never_share_a_session_with_a_server(scene):
     def session(token: str) -> str:
         scene.call(token, "books__echo", text="hello")
@@ -300,7 +300,7 @@ def test_tenants_never_share_a_session_with_a_server(scene):
     assert (session(scene.local), session(scene.zeta)) == (mine, theirs)
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 def test_a_session_and_a_result_of_another_cannot_be_replayed(scene):
     client = {"name": "t", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
@@ -323,7 +323,7 @@ def test_a_session_and_a_result_of_another_cannot_be_replayed(scene):
     assert "result" in scene.ask(scene.local, "resources/read", uri=uri)
 
 
-@promise("auth:token")
+@guarantee("auth:token")
 def test_a_revoked_key_is_refused_by_the_running_gateway_within_a_moment(scene):
     async def revoked() -> str:
         async with Scout.open(store=f"sqlite:///{scene.folder / 'catalogue.db'}") as scout:

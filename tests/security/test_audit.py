@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from downstreams import until
-from promises import promise
+from guarantees import guarantee
 from scripted import Call, Scripted, ScriptedLive, text
 from servers import stdio
 from serving import write_config
@@ -105,7 +105,7 @@ ENDINGS = [
 ]
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 @pytest.mark.parametrize(("key", "arguments", "options", "outcome", "decision"), ENDINGS)
 async def test_a_call_leaves_exactly_one_line_however_it_ends(
     tmp_path: Path, key: str, arguments: Any, options: dict[str, Any], outcome: str, decision: str
@@ -121,7 +121,7 @@ async def test_a_call_leaves_exactly_one_line_however_it_ends(
     assert line["ms"] >= 0
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 async def test_a_cancelled_a_limited_and_an_unreachable_call_leave_one_line_each(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with audited(path) as (scout, behind):
@@ -139,7 +139,7 @@ async def test_a_cancelled_a_limited_and_an_unreachable_call_leave_one_line_each
     assert [line["outcome"] for line in lines(path)] == ["cancelled", "ok", "limit_reached", "server_unavailable"]
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 async def test_a_line_holds_the_shape_of_the_arguments_and_no_value(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with audited(path) as (scout, _):
@@ -150,7 +150,7 @@ async def test_a_line_holds_the_shape_of_the_arguments_and_no_value(tmp_path: Pa
     assert "canary" not in path.read_text()
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 @pytest.mark.parametrize("surface", ["compact", "registry", "all"])
 async def test_every_call_through_the_gateway_leaves_one_line(tmp_path: Path, surface: str) -> None:
     path = tmp_path / "audit.jsonl"
@@ -174,7 +174,7 @@ async def test_every_call_through_the_gateway_leaves_one_line(tmp_path: Path, su
     assert outcomes[:4] == ["ok", "tool_error", "tool_not_found", "not_allowed"]
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_the_command_writes_its_calls_and_acts_to_the_users_own_file(
     toolscout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +204,7 @@ def test_the_command_writes_its_calls_and_acts_to_the_users_own_file(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 async def test_the_library_writes_a_file_only_when_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     async with Scout.open(tools=[{"name": "x"}], settings=Settings(store="memory:", embedder="none")) as scout:
@@ -214,7 +214,7 @@ async def test_the_library_writes_a_file_only_when_told(tmp_path: Path, monkeypa
     assert [*tmp_path.rglob("*")] == []  # noqa: ASYNC240 - nothing else runs
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_no_file_is_written_where_none_is_wanted(toolscout: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLSCOUT_AUDIT", "none")
@@ -222,7 +222,7 @@ def test_no_file_is_written_where_none_is_wanted(toolscout: Any, tmp_path: Path,
     assert not list(tmp_path.rglob("audit*"))
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_done(
     toolscout: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -236,14 +236,14 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_done(
         AuditLog(tmp_path / "file" / "x").check()
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_a_log_that_fails_later_stops_nothing_and_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     AuditLog(tmp_path / "file" / "audit.jsonl").write("call", tool="x")
     assert "cannot be written" in caplog.text
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 async def test_the_acts_of_operators_are_written_down(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with audited(path) as (scout, _):
@@ -264,7 +264,7 @@ async def test_the_acts_of_operators_are_written_down(tmp_path: Path) -> None:
 HOSTILE = 'x__\n{"act":"call","outcome":"ok"}\r\n\x1b[31mred\x1b]0;t\x07\u2028\x85\u202e'
 
 
-@promise("audit:injection")
+@guarantee("audit:injection")
 async def test_newlines_and_escapes_in_names_stay_inside_their_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     hostile = Caller(tenant=HOSTILE, user=HOSTILE, key=HOSTILE)
@@ -280,7 +280,7 @@ async def test_newlines_and_escapes_in_names_stay_inside_their_line(tmp_path: Pa
     assert [line["act"] for line in lines(path)] == ["call", "call", "call", HOSTILE]
 
 
-@promise("audit:injection")
+@guarantee("audit:injection")
 def test_the_command_shows_them_harmless(toolscout: Any, tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     log = AuditLog(path)
@@ -291,7 +291,7 @@ def test_the_command_shows_them_harmless(toolscout: Any, tmp_path: Path) -> None
     assert not [char for char in ran.out if char in "\x1b\x07\x85\u2028\u202e\r"]
 
 
-@promise("audit:injection")
+@guarantee("audit:injection")
 def test_the_command_shows_which_policy_came_into_force_and_why_one_was_refused(toolscout: Any, tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     log = AuditLog(path)
@@ -302,7 +302,7 @@ def test_the_command_shows_which_policy_came_into_force_and_why_one_was_refused(
     assert "policy.refuse     by root: policy.toml: allow 1 has no who" in refused
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(
     toolscout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,7 +335,7 @@ def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(
     assert (toolscout("audit", "--json").code, toolscout("audit", "--json").json) == (1, {"lines": []})
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 async def test_every_field_and_act_is_documented(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with audited(path) as (scout, _):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from toolscout.errors import InputFileError
 from toolscout.telemetry import AuditLog, read_audit
 
@@ -23,7 +23,7 @@ for number in range(600):
 """
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_two_processes_that_rotate_the_same_file_lose_no_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     writers = [
@@ -43,7 +43,7 @@ def test_two_processes_that_rotate_the_same_file_lose_no_line(tmp_path: Path) ->
     assert max(item.stat().st_size for item in tmp_path.iterdir()) <= 20_000 + 200
 
 
-@promise("audit:every-call")
+@guarantee("audit:every-call")
 def test_ten_files_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     log = AuditLog(path, max_bytes=200)

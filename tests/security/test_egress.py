@@ -7,7 +7,7 @@ import pytest
 
 from downstreams import QUICK, opened
 from fake_http import fake_http
-from promises import promise
+from guarantees import guarantee
 from toolscout.config import ServerConfig
 from toolscout.downstream import egress
 from toolscout.downstream.dial import Route, dial
@@ -16,7 +16,7 @@ from toolscout.downstream.pipes import Ring
 from toolscout.downstream.reaper import Reaper
 from toolscout.errors import CallError, ServerUnavailableError
 
-pytestmark = promise("egress:ssrf")
+pytestmark = guarantee("egress:ssrf")
 
 PRIVATE = [
     "127.0.0.1",

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout
 from toolscout.models import Document
-from toolscout.words import STOP_WORDS, split_words
+from toolscout.text import STOP_WORDS, split_words
 
 SHARE = 0.01
 FILLERS = 372
@@ -130,7 +130,7 @@ async def check(scout: Scout, tools: list[dict[str, Any]]) -> None:
         assert found.within(2) >= 0.99, max(found.hostile)
 
 
-@promise("rank:stuffing")
+@guarantee("rank:stuffing")
 @pytest.mark.parametrize("kind", ["stuffed", "orders", "optimised"])
 async def test_texts_written_for_the_ranking_take_neither_the_right_tools_nor_the_answer(
     catalogue: Scout, hostile: dict[str, list[dict[str, Any]]], kind: str
@@ -138,7 +138,7 @@ async def test_texts_written_for_the_ranking_take_neither_the_right_tools_nor_th
     await check(catalogue, hostile[kind])
 
 
-@promise("rank:flood")
+@guarantee("rank:flood")
 @pytest.mark.parametrize("kind", ["copies", "aimed"])
 async def test_a_flood_of_copies_takes_neither_the_right_tools_nor_the_answer(
     catalogue: Scout, hostile: dict[str, list[dict[str, Any]]], kind: str
@@ -146,7 +146,7 @@ async def test_a_flood_of_copies_takes_neither_the_right_tools_nor_the_answer(
     await check(catalogue, hostile[kind])
 
 
-@promise("rank:flood")
+@guarantee("rank:flood")
 async def test_everything_at_once_at_ten_times_the_share_still_leaves_the_right_tools_found(
     catalogue: Scout, hostile: dict[str, list[dict[str, Any]]]
 ) -> None:
@@ -157,7 +157,7 @@ async def test_everything_at_once_at_ten_times_the_share_still_leaves_the_right_
     assert max(found.hostile) < 5
 
 
-@promise("rank:flood")
+@guarantee("rank:flood")
 async def test_more_hostile_tools_than_candidates_do_not_crowd_the_right_one_out(catalogue: Scout) -> None:
     flood = [{"name": f"refund_{n}", "description": f"Refund a customer's payment {n}"} for n in range(150)]
     await catalogue.index_server_tools("flood", flood)
@@ -167,7 +167,7 @@ async def test_more_hostile_tools_than_candidates_do_not_crowd_the_right_one_out
     assert sum(tool.server == "flood" for tool in found) <= 2
 
 
-@promise("rank:flood")
+@guarantee("rank:flood")
 async def test_the_same_tools_on_a_trusted_server_are_what_the_bounds_keep_away(catalogue: Scout) -> None:
     flood = [{"name": f"refund_{n}", "description": f"Refund a customer's payment {n}"} for n in range(8)]
     await catalogue.index_server_tools("flood", flood, trusted=True)

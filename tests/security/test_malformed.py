@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import pytest
 
 from downstreams import fake
-from promises import promise
+from guarantees import guarantee
 from serving import serving, write_config
 from toolscout import Scout
 
-pytestmark = promise("proto:malformed")
+pytestmark = guarantee("proto:malformed")
 
 CASES = int(os.environ.get("CASES", "10000"))
 CONNECTIONS = 24

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from definitions import OTHER, POISON, scout_over
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout
 from toolscout.indexing.move import Moved, export_catalogue, import_catalogue
 from toolscout.indexing.trust import KEPT_OUT
 from toolscout.models import Scope, Verdict
 
-pytestmark = promise("catalog:pin", "catalog:quarantine", "store:move")
+pytestmark = guarantee("catalog:pin", "catalog:quarantine", "store:move")
 
 HERE = Scope()
 SYNC = {"server": "notes", "name": "sync", "description": "Sync the notes."}
@@ -59,9 +59,9 @@ async def test_what_was_kept_out_stays_out_after_a_move_whatever_it_turns_into()
     archive = await archive_of(SYNC, OTHER, sync="kept_out")
     async with scout_over() as scout:
         moved = await bring(scout, archive)
-        assert (moved.decisions, moved.held, await shown(scout)) == (1, 1, ["list"])
+        assert (moved.decisions, moved.quarantine_reason, await shown(scout)) == (1, 1, ["list"])
         (change,) = await scout.admin.changes()
-        assert (change.held, change.verdict) == (KEPT_OUT, "kept_out")
+        assert (change.quarantine_reason, change.verdict) == (KEPT_OUT, "kept_out")
         for row in (SYNC, CHANGED):
             await scout.index_tools([row, OTHER])
             assert await shown(scout) == ["list"]
@@ -96,9 +96,9 @@ async def test_a_tool_that_the_archive_calls_clean_is_screened_all_the_same() ->
             row.update({"held": ""} if row["kind"] == "tool" else {"screened": "1:x:y", "found": ""})
     async with scout_over() as scout:
         moved = await bring(scout, archive)
-        assert (moved.held, await shown(scout)) == (1, ["list"])
+        assert (moved.quarantine_reason, await shown(scout)) == (1, ["list"])
         (change,) = await scout.admin.changes()
-        assert " in /description: " in change.held
+        assert " in /description: " in change.quarantine_reason
 
 
 async def test_a_pin_of_the_store_does_not_vouch_for_other_text_under_its_fingerprint() -> None:
@@ -122,9 +122,9 @@ async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_of
         await scout.admin.decide(HERE, ["notes__sync"], "approved")
         for _ in range(2):
             moved = await bring(scout, archive)
-            assert (moved.held, await shown(scout)) == (1, ["list"])
+            assert (moved.quarantine_reason, await shown(scout)) == (1, ["list"])
         (change,) = await scout.admin.changes()
-        assert change.held
+        assert change.quarantine_reason
         await scout.index_tools([SYNC, OTHER])
         assert [(match.tool.name, match.tool.description) for match in await scout.list_tools()] == [
             ("list", OTHER["description"]),
@@ -139,7 +139,7 @@ async def test_other_text_under_a_known_fingerprint_is_a_change_and_withheld_whe
             await scout.admin.decide(HERE, ["notes__sync"], "approved")
             await bring(scout, archive)
             (change,) = await scout.admin.changes()
-            assert (change.changed, bool(change.held)) == (True, strict)
+            assert (change.changed, bool(change.quarantine_reason)) == (True, strict)
             assert change.before is not None
             assert change.before["description"] == SYNC["description"]
 
@@ -200,7 +200,7 @@ async def test_an_archive_that_differs_from_what_the_store_pinned_is_a_change_an
         async with scout_over([SYNC], strict_definitions=strict) as scout:
             await bring(scout, archive)
             (change,) = await scout.admin.changes()
-            assert (change.changed, bool(change.held)) == (True, strict)
+            assert (change.changed, bool(change.quarantine_reason)) == (True, strict)
             assert change.before is not None
             assert change.before["description"] == SYNC["description"]
 
@@ -209,5 +209,5 @@ async def test_what_an_archive_says_is_held_counts_for_nothing_without_a_pin() -
     archive = without_pins(await archive_of(SYNC, OTHER, sync="kept_out"))
     async with scout_over() as scout:
         moved = await bring(scout, archive)
-        assert (moved.held, await shown(scout)) == (0, ["list", "sync"])
+        assert (moved.quarantine_reason, await shown(scout)) == (0, ["list", "sync"])
         assert {pin.body["verdict"] for pin in await scout._store.records("pin", HERE)} == {"seen"}

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from catalogues import publish
 from embedders import HashEmbedder, hash_vector
+from guarantees import guarantee
 from postgres_server import Databases
-from promises import promise
 from toolscout.models import Caller, Filter, Intent, Scope
 from toolscout.policy.rules import may_see
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
-pytestmark = promise("access:one-predicate", "tenant:isolation")
+pytestmark = guarantee("access:one-predicate", "tenant:isolation")
 
 CASES = {"sqlite": (28, 1), "postgres": (20, 1), "postgres-large": (8, 4)}
 """For each engine: how many catalogues are made up, and of 204 callers one in how many asks. Over 10,000 in all."""

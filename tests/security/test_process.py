@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from downstreams import QUICK, fake, opened
-from promises import promise
+from guarantees import guarantee
 from toolscout.config import ServerConfig, read_config
 from toolscout.downstream.pipes import Ring
 from toolscout.downstream.process import INHERITED, child_environment
@@ -34,7 +34,7 @@ async def asked(here, tool, **arguments):
     return (await here.call("fake", tool, arguments))["content"][0]["text"]
 
 
-@promise("proc:argv")
+@guarantee("proc:argv")
 async def test_metacharacters_arrive_literally(tmp_path):
     server = fake(tmp_path, "fake", *METACHARACTERS, cwd=str(tmp_path))
     async with opened(server.config) as here:
@@ -45,7 +45,7 @@ async def test_metacharacters_arrive_literally(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@promise("proc:argv")
+@guarantee("proc:argv")
 async def test_a_command_is_one_word_and_never_a_line_for_a_shell(tmp_path):
     config = ServerConfig(title="line", transport="stdio", command=f"touch {tmp_path}/owned; echo")
     async with opened(config, ready=False) as here:
@@ -53,7 +53,7 @@ async def test_a_command_is_one_word_and_never_a_line_for_a_shell(tmp_path):
     assert not (tmp_path / "owned").exists()
 
 
-@promise("proc:env")
+@guarantee("proc:env")
 async def test_a_child_sees_only_the_listed_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLSCOUT_EMBEDDER_KEY", "canary-1")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-2")
@@ -71,7 +71,7 @@ async def test_a_child_sees_only_the_listed_environment(tmp_path, monkeypatch):
     assert environment["PATH"] == os.environ["PATH"]
 
 
-@promise("proc:env")
+@guarantee("proc:env")
 def test_a_config_may_replace_what_is_inherited_but_not_the_mark(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     config = ServerConfig(title="x", transport="stdio", env={"HOME": "/elsewhere", MARK: "forged"})
@@ -80,7 +80,7 @@ def test_a_config_may_replace_what_is_inherited_but_not_the_mark(monkeypatch):
     assert environment[MARK] == "mark"
 
 
-@promise("proc:env")
+@guarantee("proc:env")
 async def test_standard_error_is_kept_within_bounds(tmp_path):
     server = fake(tmp_path)
     settings = replace(QUICK, stderr_bytes=2_000)
@@ -92,7 +92,7 @@ async def test_standard_error_is_kept_within_bounds(tmp_path):
         assert len(kept) <= 2_000
 
 
-@promise("proc:env")
+@guarantee("proc:env")
 @pytest.mark.parametrize("size", [0, 1, 10])
 def test_a_ring_keeps_the_last_bytes(size):
     ring = Ring(size)

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from definitions import OTHER, POISON, scout_over
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from scripted import Scripted, ScriptedLive
 from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.gateway.server import Gateway
@@ -98,7 +98,7 @@ async def asked_in_every_way(client: Client, surface: str) -> list[str]:
     return said
 
 
-@promise("catalog:quarantine")
+@guarantee("catalog:quarantine")
 @pytest.mark.parametrize("surface", ["compact", "browse", "registry", "all"])
 @pytest.mark.parametrize(("definitions", "after"), HELD)
 async def test_a_held_tool_is_as_if_it_were_not_there_on_every_surface(
@@ -120,7 +120,7 @@ def untimed(text: str) -> str:
     return re.sub(r"took_ms\W+[0-9.e-]+", "took_ms", text)
 
 
-@promise("catalog:quarantine")
+@guarantee("catalog:quarantine")
 @pytest.mark.parametrize(("definitions", "after"), HELD)
 async def test_a_held_tool_is_in_no_answer_of_the_library(definitions: list[dict[str, Any]], after: Any) -> None:
     async def everything(*shown: dict[str, Any], after: Any = None) -> list[Any]:
@@ -156,11 +156,11 @@ async def test_a_held_tool_is_in_no_answer_of_the_library(definitions: list[dict
         assert found == expected
 
 
-@promise("catalog:quarantine")
+@guarantee("catalog:quarantine")
 async def test_a_poisoned_tool_says_what_was_found_where_and_comes_in_when_it_is_approved() -> None:
     async with scout_over([{**POISONED, "server": "notes"}, OTHER]) as scout:
         (change,) = await scout.admin.changes(Scope())
-        assert change.held
+        assert change.quarantine_reason
         found = {item.rule: item for item in change.findings}["override"]
         assert (found.where, found.severity) == ("/description", "quarantine")
         assert "previous instructions" in found.excerpt

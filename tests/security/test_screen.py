@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guarantees import guarantee
 from poisoned import Case, cases, to_tool
-from promises import promise
 from toolscout.indexing.screen import RULES, quarantines, screen_tool
 
-pytestmark = promise("catalog:quarantine")
+pytestmark = guarantee("catalog:quarantine")
 
 CASES = cases()
 POISONED = [case for case in CASES if case.poisoned]

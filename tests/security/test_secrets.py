@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from downstreams import fake, opened, until
 from fake_http import FakeHttp, fake_http
-from promises import promise
+from guarantees import guarantee
 from serving import serving
 from toolscout import Caller, Scout, Settings, ToolscoutError
 from toolscout.config import read_config
@@ -96,7 +96,7 @@ def absent(everything: bytes, *, but: tuple[str, ...] = ()) -> None:
             assert canary.encode() not in everything, name
 
 
-@promise("secret:nowhere", "auth:no-passthrough")
+@guarantee("secret:nowhere", "auth:no-passthrough")
 async def test_a_gateway_with_secrets_in_every_corner_shows_none(
     tmp_path: Path, http: FakeHttp, toolscout: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +152,7 @@ async def make_key(folder: Path) -> str:
         return text
 
 
-@promise("secret:nowhere")
+@guarantee("secret:nowhere")
 async def test_no_log_record_error_or_repr_of_the_library_holds_one(
     tmp_path: Path, http: FakeHttp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,7 +183,7 @@ async def test_no_log_record_error_or_repr_of_the_library_holds_one(
     absent(said.getvalue().encode() + stored(tmp_path))
 
 
-@promise("secret:nowhere")
+@guarantee("secret:nowhere")
 def test_no_verb_prints_one(tmp_path: Path, http: FakeHttp, toolscout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_ENVIRONMENT", CANARIES["environment"])
     monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "audit.jsonl"))
@@ -226,7 +226,7 @@ def test_no_verb_prints_one(tmp_path: Path, http: FakeHttp, toolscout: Any, monk
     assert secret.split("_", 2)[2].encode() not in stored(tmp_path)
 
 
-@promise("secret:nowhere")
+@guarantee("secret:nowhere")
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
@@ -242,7 +242,7 @@ def test_the_address_of_a_store_is_shown_without_its_password(url: str, shown: s
     assert without_password(url) == shown
 
 
-@promise("secret:nowhere")
+@guarantee("secret:nowhere")
 def test_a_store_that_cannot_be_named_and_settings_show_no_password(toolscout: Any, tmp_path: Path) -> None:
     settings = Settings(store="postgresql://me:canary@db/x", embedder_key="canary")
     assert "canary" not in repr(settings)
@@ -252,7 +252,7 @@ def test_a_store_that_cannot_be_named_and_settings_show_no_password(toolscout: A
         assert "canary" not in ran.out + ran.err
 
 
-@promise("secret:nowhere", "tenant:isolation")
+@guarantee("secret:nowhere", "tenant:isolation")
 async def test_a_user_with_credentials_of_their_own_has_a_session_of_their_own(tmp_path: Path) -> None:
     server = fake(tmp_path).config
     entry = {
@@ -284,7 +284,7 @@ async def test_a_user_with_credentials_of_their_own_has_a_session_of_their_own(t
         assert len(starts) == 3
 
 
-@promise("secret:nowhere", "tenant:isolation")
+@guarantee("secret:nowhere", "tenant:isolation")
 async def test_the_headers_of_a_user_go_with_that_users_calls_alone(tmp_path: Path, http: FakeHttp) -> None:
     users = {"acme/ann": {"headers": {"Authorization": "Bearer ann"}}}
     entry = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Caller, Scout, ToolNotFoundError, UnknownCategoryError, UnknownTagError
 
-pytestmark = promise("tenant:isolation")
+pytestmark = guarantee("tenant:isolation")
 
 TENANTS = {"red": Caller(tenant="red", user="ann"), "blue": Caller(tenant="blue", user="ann")}
 

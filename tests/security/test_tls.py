@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from downstreams import opened
 from fake_http import fake_http
-from promises import promise
+from guarantees import guarantee
 from toolscout.config import ServerConfig
 from toolscout.downstream import egress
 
-pytestmark = promise("egress:ssrf")
+pytestmark = guarantee("egress:ssrf")
 
 
 @pytest.fixture(scope="module")

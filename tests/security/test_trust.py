@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from definitions import OTHER, POISON, scout_over
 from downstreams import until
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import StoreError
@@ -94,17 +94,17 @@ def tool_of(raw: dict[str, Any], server: Server = SERVER) -> Any:
     return normalize_tool(raw, server, Settings())
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 @pytest.mark.parametrize("path", PLACES, ids=lambda path: "/".join(map(str, path)))
 def test_one_changed_character_in_any_string_is_seen_and_withheld_when_strict(path: tuple[Any, ...]) -> None:
     for change in (lambda text: text + "x", lambda text: text + "\u200b", lambda text: text[:-1] + "\u0430"):
         raw = changed_at(path, change)
         assert pinned(raw).changed
-        assert not pinned(raw).tool.held
-        assert pinned(raw, strict=True).tool.held == CHANGED
+        assert not pinned(raw).tool.quarantine_reason
+        assert pinned(raw, strict=True).tool.quarantine_reason == CHANGED
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 @examples(max_examples=500, deadline=None)
 @given(st.sampled_from(PLACES), st.integers(0, 200), st.characters(codec="utf-8"))
 def test_any_character_put_anywhere_is_seen(path: tuple[Any, ...], at: int, char: str) -> None:
@@ -122,7 +122,7 @@ def test_any_character_put_anywhere_is_seen(path: tuple[Any, ...], at: int, char
     assert pinned(raw).changed != same, original
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 def test_what_the_operator_writes_over_a_definition_is_no_change_of_the_servers() -> None:
     overlaid = replace(
         SERVER,
@@ -132,47 +132,47 @@ def test_what_the_operator_writes_over_a_definition_is_no_change_of_the_servers(
     )
     first = judge(tool_of(WHOLE), None, screened=True, strict=True, now=1.0)
     again = judge(tool_of(WHOLE, overlaid), first.pin, screened=True, strict=True, now=2.0)
-    assert (again.changed, again.tool.held) == (False, "")
+    assert (again.changed, again.tool.quarantine_reason) == (False, "")
 
 
-@promise("catalog:quarantine")
+@guarantee("catalog:quarantine")
 def test_an_overlay_that_goes_uncovers_no_text_that_was_never_screened() -> None:
     covered = replace(SERVER, tool_overlays={"sync": Overlay(description="My own words.")})
     raw = {**WHOLE, "description": POISON}
     first = judge(tool_of(raw, covered), None, screened=True, strict=False, now=1.0)
-    assert not first.tool.held
-    assert judge(tool_of(raw), first.pin, screened=True, strict=False, now=2.0).tool.held
+    assert not first.tool.quarantine_reason
+    assert judge(tool_of(raw), first.pin, screened=True, strict=False, now=2.0).tool.quarantine_reason
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("screened", [False, True])
 def test_what_is_kept_out_stays_out_whatever_it_turns_into(strict: bool, screened: bool) -> None:
     pin = Pin(key="notes__sync", fingerprint=tool_of(WHOLE).fingerprint, verdict="kept_out")
     for raw in (WHOLE, {**WHOLE, "description": "Harmless."}):
-        assert judge(tool_of(raw), pin, screened=screened, strict=strict, now=2.0).tool.held == KEPT_OUT
+        assert judge(tool_of(raw), pin, screened=screened, strict=strict, now=2.0).tool.quarantine_reason == KEPT_OUT
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 def test_what_was_approved_is_approved_as_it_was_then() -> None:
     raw = {**WHOLE, "description": POISON}
     pin = Pin(key="notes__sync", fingerprint=tool_of(raw).fingerprint, verdict="approved")
-    assert not judge(tool_of(raw), pin, screened=True, strict=True, now=2.0).tool.held
+    assert not judge(tool_of(raw), pin, screened=True, strict=True, now=2.0).tool.quarantine_reason
     other = judge(tool_of({**raw, "description": POISON + "!"}), pin, screened=True, strict=False, now=2.0)
-    assert (other.changed, bool(other.tool.held)) == (True, True)
+    assert (other.changed, bool(other.tool.quarantine_reason)) == (True, True)
 
 
 def rows(description: str = "Sync the notes.", *more: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"server": "notes", "name": "sync", "description": description}, *more]
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 async def test_a_change_is_reported_with_both_definitions_until_it_is_approved() -> None:
     async with scout_over(rows("Sync the notes."), rows("Sync the notes!", OTHER)) as scout:
         report = await scout.index_tools(rows("Sync the notes!", OTHER))
         assert (report.offered, report.quarantined) == (("notes__sync",), ())
         (change,) = await scout.admin.changes(HERE)
-        assert (change.key, change.held, change.changed, change.waits) == ("notes__sync", "", True, True)
+        assert (change.key, change.quarantine_reason, change.changed, change.waits) == ("notes__sync", "", True, True)
         assert change.before["description"] == "Sync the notes."
         assert change.after["description"] == "Sync the notes!"
         await scout.admin.decide(HERE, ["notes__sync"], "approved")
@@ -181,7 +181,7 @@ async def test_a_change_is_reported_with_both_definitions_until_it_is_approved()
         assert (report.offered, report.unchanged, report.changed) == ((), 2, 0)
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 async def test_strict_mode_withholds_a_changed_tool_until_it_is_approved() -> None:
     async with scout_over(rows("Sync.", OTHER), strict_definitions=True) as scout:
         assert len(await scout.list_tools()) == 2
@@ -198,14 +198,14 @@ async def test_strict_mode_withholds_a_changed_tool_until_it_is_approved() -> No
         assert len(await scout.list_tools()) == 1, "the way back is a change too"
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 async def test_a_tool_that_goes_and_comes_back_changed_is_noticed() -> None:
     async with scout_over(rows("Sync.", OTHER), [OTHER], rows("Sync!", OTHER)) as scout:
         (change,) = await scout.admin.changes(HERE)
         assert (change.before["description"], change.after["description"]) == ("Sync.", "Sync!")
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 async def test_a_server_that_goes_and_comes_back_changed_is_noticed() -> None:
     async with scout_over(rows("Sync.", OTHER)) as scout:
         await scout.remove_server("notes")
@@ -215,7 +215,7 @@ async def test_a_server_that_goes_and_comes_back_changed_is_noticed() -> None:
         assert (change.changed, change.before) == (True, None)
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 async def test_scopes_have_pins_of_their_own() -> None:
     async with scout_over(rows("Sync.")) as scout:
         ann = Caller(tenant="acme", user="ann")
@@ -230,7 +230,7 @@ async def test_scopes_have_pins_of_their_own() -> None:
         assert await scout.admin.changes() == []
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 async def test_an_unknown_key_among_several_decides_nothing() -> None:
     async with scout_over(rows("Sync."), rows("Sync!")) as scout:
         with pytest.raises(ToolNotFoundError) as caught:
@@ -239,9 +239,9 @@ async def test_an_unknown_key_among_several_decides_nothing() -> None:
         assert len(await scout.admin.changes()) == 1
 
 
-@promise("catalog:pin")
+@guarantee("catalog:pin")
 async def test_nobody_decides_while_another_process_indexes_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolscout.admin._TRIES", 2)
+    monkeypatch.setattr("toolscout.scout.admin._TRIES", 2)
     async with scout_over(rows("Sync."), rows("Sync!"), lease_s=0.1) as scout:
         await scout._store.lease("index:local/:notes", "another process", 60.0)
         with pytest.raises(StoreError, match="nothing was decided"):
@@ -271,7 +271,7 @@ def serving(**tools: str) -> Config:
     return Config(servers=(ServerConfig(title="notes", transport="stdio", command=sys.executable, args=args),))
 
 
-@promise("catalog:pin", "catalog:quarantine")
+@guarantee("catalog:pin", "catalog:quarantine")
 async def test_a_live_server_that_turns_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, logger="toolscout")
     settings = Settings(store="memory:", reindex_interval_s=0.05)
@@ -286,7 +286,7 @@ async def test_a_live_server_that_turns_is_told_in_the_log(caplog: pytest.LogCap
     assert "toolscout changes" in caplog.text
 
 
-@promise("catalog:quarantine")
+@guarantee("catalog:quarantine")
 async def test_what_waits_is_told_once_and_what_no_longer_waits_is_not_remembered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -302,7 +302,7 @@ async def test_what_waits_is_told_once_and_what_no_longer_waits_is_not_remembere
     assert caplog.text.count("'notes__stays'") == 1
 
 
-@promise("catalog:quarantine")
+@guarantee("catalog:quarantine")
 async def test_only_the_word_of_a_trusted_server_makes_a_tool_read_only() -> None:
     raw = {"name": "look", "annotations": {"readOnlyHint": True}}
     assert tool_of(raw).read_only

@@ -11,13 +11,13 @@ import pytest
 
 from catalogues import OpenStore, look_for, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout.models import Scope
 from toolscout.ports import Store
 from toolscout.storage.index.vectors import Vectors
 from toolscout.storage.postgres import arms
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 ROWS, LENGTH, LIMIT, LEAST_OVERLAP = 3_000, 48, 50, 0.95
 """The overlap that is promised between the best 50 of the graph and the best 50 of all."""

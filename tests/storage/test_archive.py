@@ -12,7 +12,7 @@ import pytest
 
 from catalogues import many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout.errors import InputFileError
 from toolscout.indexing.move import export_catalogue, import_catalogue
 from toolscout.models import Caller, Scope
@@ -21,7 +21,7 @@ from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
-pytestmark = promise("store:move")
+pytestmark = guarantee("store:move")
 
 INFINITE = base64.b64encode(bytes.fromhex("007c") * 64).decode()
 

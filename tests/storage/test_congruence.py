@@ -10,11 +10,11 @@ import pytest
 
 from catalogues import NOUNS, VERBS, many
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Caller, Scout, Settings
 from toolscout.errors import ToolscoutError, UnknownCategoryError, UnknownServerError, UnknownTagError
 
-pytestmark = promise("store:contract", "rank:deterministic")
+pytestmark = guarantee("store:contract", "rank:deterministic")
 
 CALLERS = (
     Caller(),

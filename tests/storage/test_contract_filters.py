@@ -6,10 +6,10 @@ import pytest
 
 from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout.ports import Store
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 NEEDLES = [
     {

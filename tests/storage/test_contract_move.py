@@ -7,7 +7,7 @@ from typing import Any
 
 from catalogues import OpenStore, keys, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout
 from toolscout.indexing.move import Moved, export_catalogue, import_catalogue
 from toolscout.indexing.trust import write_pin
@@ -17,7 +17,7 @@ from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
-pytestmark = promise("store:move")
+pytestmark = guarantee("store:move")
 
 ANN, RED = Caller(user="ann"), Caller(tenant="red")
 STRANGE = "nul \x00, lone \ud800, bidi \u202e, ümlaut 猫"

@@ -9,11 +9,11 @@ import numpy as np
 
 from catalogues import keys, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout.models import Caller, Publication, Scope
 from toolscout.ports import Store
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 ANNS = Caller(user="ann").scope
 PAINT = {"name": "paint", "server": "studio", "description": "Paint a wall", "tags": ["art"]}

@@ -9,11 +9,11 @@ import pytest
 
 from catalogues import OpenStore, look_for, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout.models import Caller, Candidates, Filter, Intent
 from toolscout.ports import Store
 
-pytestmark = promise("store:contract", "rank:deterministic")
+pytestmark = guarantee("store:contract", "rank:deterministic")
 
 QUERIES = ("create invoice", "export every photo of a recipe", "song", "nothing of the kind")
 COLUMNS = ("cosine", "impact", "fields", "frequency")

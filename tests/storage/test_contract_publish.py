@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from catalogues import keys, many, publish
-from promises import promise
+from guarantees import guarantee
 from toolscout.models import Caller, Filter, Scope
 from toolscout.ports import Store
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 MAIL = {"name": "send_mail", "server": "post", "description": "Send a letter by mail"}
 PARCEL = {"name": "send_parcel", "server": "post", "description": "Send a parcel"}

@@ -6,12 +6,12 @@ import pytest
 
 from catalogues import OpenStore, keys, look_for, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout.errors import InvalidValueError, ToolNotFoundError
 from toolscout.models import Caller, Scope
 from toolscout.ports import Store
 
-pytestmark = promise("store:contract", "tenant:isolation")
+pytestmark = guarantee("store:contract", "tenant:isolation")
 
 ANN, BOB = Caller(user="ann"), Caller(user="bob")
 ANNS, BOBS = ANN.scope, BOB.scope

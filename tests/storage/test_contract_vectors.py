@@ -7,12 +7,12 @@ import pytest
 
 from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder, hash_vector
-from promises import promise
+from guarantees import guarantee
 from toolscout.errors import DimensionError
 from toolscout.models import Caller, Filter, Intent, Scope
 from toolscout.ports import Store
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 ONE, TWO = "11" * 16, "22" * 16
 

@@ -7,13 +7,13 @@ import pytest
 
 from catalogues import OpenStore, keys, look_for, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout.errors import ToolNotFoundError
 from toolscout.models import Caller, Facets, Filter, Scope
 from toolscout.policy.rules import may_see
 from toolscout.ports import Store
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 ANN, BOB = Caller(user="ann"), Caller(user="bob")
 SHARED = {"name": "paint", "server": "studio", "description": "Paint a wall", "category": "home"}
@@ -27,7 +27,7 @@ async def studio(store: Store) -> Store:
     return store
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 async def test_tenants_with_the_same_names_see_their_own_tools_only(store: Store) -> None:
     for tenant in ("red", "blue", "red"):
         rows = [{**SHARED, "description": f"The {tenant} wall"}, {"name": f"only_{tenant}", "server": "studio"}]
@@ -42,7 +42,7 @@ async def test_tenants_with_the_same_names_see_their_own_tools_only(store: Store
     assert await keys(store) == []
 
 
-@promise("tenant:isolation")
+@guarantee("tenant:isolation")
 async def test_removing_and_switching_reach_one_tenant_only(store: Store) -> None:
     for tenant in ("red", "blue"):
         await publish(store, [SHARED], tenant=tenant)
@@ -134,7 +134,7 @@ async def test_what_is_not_there_cannot_be_switched(store: Store) -> None:
         await store.set_enabled(Scope(), "studio__paint", False)
 
 
-@promise("access:fails-closed")
+@guarantee("access:fails-closed")
 async def test_a_rule_that_fails_shows_nothing(new_store: OpenStore) -> None:
     def broken(caller: Caller, tool: Facets) -> bool:
         if tool.name == "forge":

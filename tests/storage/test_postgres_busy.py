@@ -12,8 +12,8 @@ import pytest
 from psycopg import AsyncConnection
 
 from catalogues import keys, many, publish
+from guarantees import guarantee
 from postgres_server import Databases
-from promises import promise
 from toolscout import StoreError
 from toolscout.models import Caller
 from toolscout.policy.rules import may_see
@@ -23,7 +23,7 @@ from toolscout.storage.postgres.link import PATIENCE_S
 from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
-pytestmark = promise("store:down")
+pytestmark = guarantee("store:down")
 
 WAIT_S = 10.0
 LOCK = "SELECT pg_advisory_xact_lock(42)"

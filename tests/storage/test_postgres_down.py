@@ -17,8 +17,8 @@ import pytest
 
 from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
+from guarantees import guarantee
 from postgres_server import PostgresServer, with_database
-from promises import promise
 from toolscout import StoreError
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
@@ -27,7 +27,7 @@ from toolscout.settings import Settings
 from toolscout.storage import open_store
 from waiting import eventually
 
-pytestmark = promise("store:down")
+pytestmark = guarantee("store:down")
 
 ERROR_S, RECOVERY_S = 2.0, 5.0
 OTHER = Caller(tenant="other")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from editions import edition, open_editions
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout
 from writers import Writers
 
@@ -49,7 +49,7 @@ async def visible_edition(reader: Scout, db: psycopg.Connection) -> int:
     return number
 
 
-@promise("store:kill9")
+@guarantee("store:kill9")
 async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(
     database: Callable[[], str], writers: Writers
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from catalogues import keys, many, publish
 from embedders import hash_vector
-from promises import promise
+from guarantees import guarantee
 from toolscout import StoreError, ToolNotFoundError
 from toolscout.indexing.move import export_catalogue
 from toolscout.indexing.trust import write_pin
@@ -24,7 +24,7 @@ from toolscout.storage.postgres import store as engine
 from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 WAIT_S = 10.0
 FIRST = "many__create_invoice_00000"

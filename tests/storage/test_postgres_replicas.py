@@ -12,7 +12,7 @@ import pytest
 
 from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout, Settings
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
@@ -21,7 +21,7 @@ from toolscout.storage.postgres import watch, writes
 from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 FRESH_S = 10.0
 """How long a test waits; how long it takes is measured in benchmarks/scale."""
@@ -202,7 +202,7 @@ async def test_news_that_the_database_has_moved_on_from_are_applied_in_finite_ti
     assert (await store.overview(Caller())).model_id == "hash-1"
 
 
-@promise("replica:turns")
+@guarantee("replica:turns")
 async def test_a_lease_counts_its_holders_so_that_a_late_one_can_be_told(
     pair: Callable[..., Any],
 ) -> None:

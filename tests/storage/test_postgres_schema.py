@@ -14,8 +14,8 @@ import pytest
 import editions
 from catalogues import keys, many, publish
 from embedders import HashEmbedder
+from guarantees import guarantee
 from postgres_server import Databases
-from promises import promise
 from toolscout import SchemaVersionError, SettingError, StoreError
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
@@ -26,7 +26,7 @@ from toolscout.storage.postgres import schema
 REPLICAS = 10
 
 
-@promise("store:upgrade")
+@guarantee("store:upgrade")
 async def test_ten_processes_may_make_the_schema_at_once(postgres: Databases) -> None:
     url = postgres.empty()
     process = await asyncio.create_subprocess_exec(
@@ -38,7 +38,7 @@ async def test_ten_processes_may_make_the_schema_at_once(postgres: Databases) ->
         assert db.execute("SELECT version FROM toolscout.schema_version").fetchall() == [(len(schema.MIGRATIONS),)]
 
 
-@promise("store:upgrade")
+@guarantee("store:upgrade")
 async def test_a_newer_schema_is_refused_with_what_to_do_and_not_touched(database: Callable[[], str]) -> None:
     url, newer = database(), len(schema.MIGRATIONS) + 1
     with psycopg.connect(url, autocommit=True) as db:
@@ -51,7 +51,7 @@ async def test_a_newer_schema_is_refused_with_what_to_do_and_not_touched(databas
         assert db.execute("SELECT version FROM toolscout.schema_version").fetchall() == [(newer,)]
 
 
-@promise("store:upgrade")
+@guarantee("store:upgrade")
 async def test_a_migration_that_fails_leaves_the_database_as_it_was(
     database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +71,7 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(
         assert db.execute("SELECT to_regclass('toolscout.half'), one FROM toolscout.notes").fetchall() == [(None, 1)]
 
 
-@promise("store:upgrade")
+@guarantee("store:upgrade")
 async def test_a_database_of_the_third_schema_that_has_used_up_its_numbers_works_again(
     postgres: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +100,7 @@ async def test_a_database_of_the_third_schema_that_has_used_up_its_numbers_works
         assert db.execute("SELECT lexeme FROM toolscout.term_counts").fetchall() == [("kept",)]
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 @pytest.mark.parametrize("resident_tools", [50_000, 0], ids=["postgres", "postgres-large"])
 async def test_a_server_or_a_user_that_goes_takes_every_row_along(
     database: Callable[[], str], resident_tools: int
@@ -132,7 +132,7 @@ async def test_a_server_or_a_user_that_goes_takes_every_row_along(
     await store.close()
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]) -> None:
     url = database()
     store = open_store(Settings(store=url, resident_tools=0), may_see)
@@ -153,7 +153,7 @@ async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]
     await store.close()
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 async def test_a_model_has_one_number_however_often_and_at_once_its_vectors_come(database: Callable[[], str]) -> None:
     url = database()
     store = open_store(Settings(store=url), may_see)
@@ -169,7 +169,7 @@ async def test_a_model_has_one_number_however_often_and_at_once_its_vectors_come
     await store.close()
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("psycopg", "toolscout.storage.postgres"))]:
         monkeypatch.delitem(sys.modules, name)
@@ -179,7 +179,7 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     assert "toolscout[postgres]" in caught.value.hint
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 @pytest.mark.parametrize("url", ["postgresql://[::1", "postgresql://host/x?nonsense=1"])
 def test_an_address_that_cannot_be_read_is_a_setting_error(url: str) -> None:
     with pytest.raises(SettingError, match="cannot be read"):

@@ -10,8 +10,8 @@ import pytest
 
 from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
+from guarantees import guarantee
 from postgres_server import Databases
-from promises import promise
 from toolscout.models import Caller, Record, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
@@ -19,7 +19,7 @@ from toolscout.storage import open_store
 from toolscout.storage.postgres.codec import any_of, term_lexeme
 from toolscout.storage.postgres.schema import ROLE
 
-pytestmark = promise("tenant:isolation")
+pytestmark = guarantee("tenant:isolation")
 
 WALLED = ("tenants", "scopes", "servers", "tools", "switches", "records", "search_rows", "term_counts", "summaries")
 SHARED = {"name": "paint", "server": "studio", "description": "Paint a wall"}

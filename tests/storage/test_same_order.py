@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import orders
-from promises import promise
+from guarantees import guarantee
 from toolscout.settings import Settings
 
-pytestmark = promise("rank:deterministic", "store:contract")
+pytestmark = guarantee("rank:deterministic", "store:contract")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import SettingError, StoreError
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
@@ -63,7 +63,7 @@ async def still_serves_the_old(store: SqliteStore) -> None:
     assert found.cosine.max() > 0.5
 
 
-@promise("store:full")
+@guarantee("store:full")
 async def test_a_full_disk_is_a_typed_error_and_the_old_generation_is_served(store: SqliteStore) -> None:
     before = (await store.overview(Caller())).generation
     with full_disk(store):
@@ -75,14 +75,14 @@ async def test_a_full_disk_is_a_typed_error_and_the_old_generation_is_served(sto
     assert (await store.overview(Caller())).generation == before
 
 
-@promise("store:full")
+@guarantee("store:full")
 async def test_a_full_disk_while_vectors_are_kept_is_the_same(store: SqliteStore) -> None:
     with full_disk(store), pytest.raises(StoreError, match="full"):
         await publish(store, NEW, embedder=HashEmbedder())
     await still_serves_the_old(store)
 
 
-@promise("store:full")
+@guarantee("store:full")
 async def test_a_disk_with_room_again_needs_no_restart(store: SqliteStore) -> None:
     with full_disk(store), pytest.raises(StoreError):
         await publish(store, NEW)
@@ -118,7 +118,7 @@ asyncio.run(main())
 """
 
 
-@promise("store:full")
+@guarantee("store:full")
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are a thing of Unix")
 def test_a_write_that_the_system_refuses_is_named_and_undone(path: Path) -> None:
     """The system itself stops the write here: SQLite has rolled back before toolscout gets to."""
@@ -129,7 +129,7 @@ def test_a_write_that_the_system_refuses_is_named_and_undone(path: Path) -> None
     assert ran.stdout.splitlines() == [f"{path}: disk I/O error", "50", "60"], ran.stderr
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 async def test_a_file_locked_by_another_writer_says_what_to_do(store: SqliteStore, path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -142,7 +142,7 @@ async def test_a_file_locked_by_another_writer_says_what_to_do(store: SqliteStor
     assert len(await keys(store)) == 60
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 @pytest.mark.parametrize("content", [b"this is a letter, not a catalogue. " * 200, bytes(range(256)) * 64])
 async def test_a_file_that_is_no_database_is_named_and_not_touched(path: Path, content: bytes) -> None:
     write(path, content)
@@ -155,7 +155,7 @@ async def test_a_file_that_is_no_database_is_named_and_not_touched(path: Path, c
     assert read(path) == content
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 async def test_a_damaged_file_is_a_clear_error_not_a_wrong_answer(path: Path) -> None:
     first = open_store(Settings(store=f"sqlite:///{path}"), may_see)
     await first.open()
@@ -170,7 +170,7 @@ async def test_a_damaged_file_is_a_clear_error_not_a_wrong_answer(path: Path) ->
     assert "damaged" in caught.value.hint
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 async def test_a_folder_in_the_place_of_the_file_is_a_clear_error(tmp_path: Path) -> None:
     store = open_store(Settings(store=f"sqlite:///{tmp_path}"), may_see)
     with pytest.raises(StoreError, match="unable to open"):
@@ -178,7 +178,7 @@ async def test_a_folder_in_the_place_of_the_file_is_a_clear_error(tmp_path: Path
     await store.close()
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 async def test_a_store_that_is_not_open_says_so() -> None:
     store = open_store(Settings(store="memory:"), may_see)
     with pytest.raises(StoreError, match="not open"):
@@ -188,14 +188,14 @@ async def test_a_store_that_is_not_open_says_so() -> None:
     await store.close()
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "postgres", "memory", "mysql://x/y"])
 def test_an_address_that_names_no_store_is_a_setting_error(url: str) -> None:
     with pytest.raises(SettingError, match="names no store"):
         open_store(Settings(store=url), may_see)
 
 
-@promise("store:contract")
+@guarantee("store:contract")
 async def test_a_file_that_may_not_be_opened_or_written_is_told_with_what_to_look_at(
     store: SqliteStore, tmp_path: Path
 ) -> None:

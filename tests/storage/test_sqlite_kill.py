@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from editions import edition, open_editions
-from promises import promise
+from guarantees import guarantee
 from writers import Writers
 
 KILLS = int(os.environ.get("TOOLSCOUT_TEST_KILLS", "30"))
@@ -49,7 +49,7 @@ async def visible_edition(path: Path) -> int:
         return number
 
 
-@promise("store:kill9")
+@guarantee("store:kill9")
 async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(tmp_path: Path, writers: Writers) -> None:
     path, dice = tmp_path / "catalogue.db", random.Random(20)
     visible = await visible_edition(path)
@@ -64,7 +64,7 @@ async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(tmp_path: 
     assert visible > 0
 
 
-@promise("store:kill9", "store:upgrade")
+@guarantee("store:kill9", "store:upgrade")
 async def test_a_writer_killed_while_it_makes_the_file_leaves_one_that_opens(tmp_path: Path, writers: Writers) -> None:
     dice = random.Random(21)
     for turn in range(10):

@@ -10,7 +10,7 @@ from pathlib import Path
 from catalogues import many, publish
 from editions import edition, open_editions
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout
 from toolscout.models import Caller, Overview
 from toolscout.policy.rules import may_see
@@ -18,7 +18,7 @@ from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
-pytestmark = promise("store:contract")
+pytestmark = guarantee("store:contract")
 
 SCRIPT = str(Path(__file__).parents[1] / "editions.py")
 PATIENCE_S = 60

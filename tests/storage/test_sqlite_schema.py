@@ -10,14 +10,14 @@ import pytest
 
 from catalogues import keys, many, publish
 from embedders import HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import SchemaVersionError, Scout, StoreError
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store, schema
 
-pytestmark = promise("store:upgrade")
+pytestmark = guarantee("store:upgrade")
 
 
 @pytest.fixture

@@ -113,8 +113,8 @@ def show(moved: Moved, done: str, *, json: bool) -> None:
     told.append(_many(moved.scopes, "tenant or user", "tenants and users"))
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"{done} {', '.join(told)}", markup=False)
-    if moved.held:
-        console.print(f"{_many(moved.held, 'tool')} held back: `toolscout changes --all` says why", markup=False)
+    if moved.quarantined:
+        console.print(f"{_many(moved.quarantined, 'tool')} held back: `toolscout changes --all` says why", markup=False)
     if moved.keys:
         console.print(
             f"{_many(moved.keys, 'API key')} not exported: `toolscout keys create` makes new ones", markup=False

@@ -44,8 +44,8 @@ def call(
 async def _call(key: str, arguments: Any, named: list[Path], store: str | None) -> CallResult:
     from toolscout.cli.serve import config_files
     from toolscout.config import read_config
-    from toolscout.keys import split_key
     from toolscout.scout import Scout
+    from toolscout.tool_keys import split_key
 
     files = config_files(named)
     if not files:

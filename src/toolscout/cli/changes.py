@@ -96,7 +96,7 @@ def state_of(change: Change) -> str:
     """Name in one word how a tool is."""
     if change.verdict == "kept_out":
         return "kept out"
-    if change.held:
+    if change.quarantine_reason:
         return "withheld" if change.changed and not _poisoned(change) else "quarantined"
     return "changed"
 
@@ -182,7 +182,7 @@ def _row(change: Change) -> dict[str, Any]:
         "user": change.scope.owner,
         "state": state_of(change),
         "waits": change.waits,
-        "held": change.held,
+        "held": change.quarantine_reason,
         "changed": change.changed,
         "pinned_at": stamp(change.at),
         "findings": [asdict(item) for item in change.findings],

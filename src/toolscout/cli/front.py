@@ -15,7 +15,7 @@ from toolscout.config.documents import is_toolscout, load, read_text
 from toolscout.config.jsonc import replace_value, to_json, value_at
 from toolscout.config.variables import references
 from toolscout.errors import ConfigError
-from toolscout.keys import apart, server_slug
+from toolscout.tool_keys import apart, server_slug
 
 BACKUP = ".toolscout-backup"
 UNDONE = ".undone"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from toolscout.keys import server_slug
 from toolscout.models import LOCAL, Caller, Overlay, Server
+from toolscout.tool_keys import server_slug
 
 Transport = Literal["stdio", "http", "sse"]
 

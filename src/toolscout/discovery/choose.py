@@ -13,7 +13,18 @@ from toolscout.discovery.conversation import recent_texts
 from toolscout.discovery.search import Search
 from toolscout.discovery.turn import cost_of, fit_turn, found_tools
 from toolscout.errors import EmptyQueryError, InvalidValueError, UsageError
-from toolscout.models import Caller, CallResult, DiscoveredTool, Discovery, Facets, Filter, Overview, Query, Tool, Turn
+from toolscout.models import (
+    Caller,
+    CallResult,
+    ChatTurn,
+    DiscoveredTool,
+    Discovery,
+    Facets,
+    Filter,
+    Overview,
+    Query,
+    Tool,
+)
 from toolscout.telemetry import described, emit
 
 Send = Callable[[str, Mapping[str, Any], str | None], Awaitable[CallResult]]
@@ -29,7 +40,7 @@ class Choose:
     down: frozenset[str]
     call: Callable[..., Awaitable[CallResult]]
 
-    async def discover(self, turn: Turn, caller: Caller) -> Discovery:
+    async def discover(self, turn: ChatTurn, caller: Caller) -> Discovery:
         """Choose the tools of a turn; where choosing is off or only shadowed, give them all."""
         started = time.perf_counter()
         turn, mode = self._checked(turn), self.search.settings.discovery
@@ -56,7 +67,7 @@ class Choose:
             send=self._sender(caller, names),
         )
 
-    def _checked(self, turn: Turn) -> Turn:
+    def _checked(self, turn: ChatTurn) -> ChatTurn:
         """Refuse what cannot be meant; a limit above what a turn may hold means as many as it may."""
         check_count("limit", turn.limit, self.search.settings.max_limit)
         if turn.max_tokens is not None:
@@ -70,7 +81,7 @@ class Choose:
         return replace(turn, limit=min(turn.limit, self.search.settings.turn_tools))
 
     async def _chosen(
-        self, turn: Turn, caller: Caller, visible: Sequence[Facets], mode: str
+        self, turn: ChatTurn, caller: Caller, visible: Sequence[Facets], mode: str
     ) -> tuple[tuple[DiscoveredTool, ...], str | None]:
         """Return the tools of the turn, and why they are not as good as they could be, where that is so.
 
@@ -91,7 +102,7 @@ class Choose:
         most = self.search.settings.turn_tools
         return fit_turn(found, core, limit=turn.limit, most=most, max_tokens=turn.max_tokens), degraded
 
-    async def _found(self, turn: Turn, caller: Caller) -> tuple[list[DiscoveredTool], str | None]:
+    async def _found(self, turn: ChatTurn, caller: Caller) -> tuple[list[DiscoveredTool], str | None]:
         """Search; where there are no vectors, and so no cosine to compare, the calibrated threshold decides."""
         answers = await self.search.answer(self._queries(turn), caller, self.down)
         degraded = answers[0].metadata.degraded
@@ -99,7 +110,7 @@ class Choose:
             return await self._found(replace(turn, similarity_threshold=None), caller)
         return found_tools(answers, least_cosine=turn.similarity_threshold), degraded
 
-    def _queries(self, turn: Turn) -> list[Query]:
+    def _queries(self, turn: ChatTurn) -> list[Query]:
         """Ask for the request, then for what was said before; a text too long for a query is read at both ends."""
         texts = [*([turn.query] if turn.query.strip() else []), *recent_texts(turn.messages, turn.query)]
         if not texts:
@@ -140,7 +151,7 @@ class Choose:
 
     def _tell(
         self,
-        turn: Turn,
+        turn: ChatTurn,
         caller: Caller,
         tools: Sequence[DiscoveredTool],
         overview: Overview,
@@ -161,5 +172,5 @@ class Choose:
         )
 
 
-def _narrow(turn: Turn) -> Filter:
+def _narrow(turn: ChatTurn) -> Filter:
     return Filter(servers=turn.servers or ())

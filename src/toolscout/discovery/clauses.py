@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from toolscout.words import telling_terms
+from toolscout.text import telling_terms
 
 MAX_CLAUSES = 6
 """The most parts that are searched for by themselves; the shortest of more are left to the whole request."""

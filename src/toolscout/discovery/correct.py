@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toolscout.models import Candidates, Intent
-from toolscout.words import query_terms, split_words
+from toolscout.text import query_terms, split_words
 
 _MOST_WRONG = 4
 _MIN_LETTERS = 4

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from toolscout.discovery.glossary import GLOSSARY
-from toolscout.words import STOP_WORDS, split_words, stem_word
+from toolscout.text import STOP_WORDS, split_words, stem_word
 
 LEAST_READ = 0.5
 """How much of a request must be known, words by all words, before it is read as another language."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from toolscout.discovery.clauses import QUOTED
-from toolscout.words import telling_terms
+from toolscout.text import telling_terms
 
 _LEAST_LEFT = 2
 """How many telling words must be left, so that the request still says what it wants."""

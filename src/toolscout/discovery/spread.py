@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolscout.models import Candidates, Facets, Query, Ranked, Ranking
-from toolscout.words import split_words
+from toolscout.text import split_words
 
 PLACES, MOST = 5, 2
 """Of the first 5 hits, at most 2 come from servers that are not trusted."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from toolscout.errors import ToolNotFoundError
-from toolscout.keys import split_key
 from toolscout.models import Facets, Tool
+from toolscout.tool_keys import split_key
 
 _CUTOFF = 60.0
 

@@ -10,7 +10,7 @@ from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.foreign import to_english
 from toolscout.discovery.refusals import without_refusals
 from toolscout.models import Intent, Query
-from toolscout.words import query_terms
+from toolscout.text import query_terms
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray

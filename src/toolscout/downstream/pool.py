@@ -12,10 +12,10 @@ from toolscout.config import Config, ServerConfig
 from toolscout.downstream.live import DownstreamServer
 from toolscout.downstream.reaper import Reaper
 from toolscout.downstream.watch import Coalesced
-from toolscout.keys import apart, server_slug
 from toolscout.models import Overlay
 from toolscout.ports import LiveServer
 from toolscout.settings import Settings
+from toolscout.tool_keys import apart, server_slug
 
 _log = logging.getLogger("toolscout")
 

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from toolscout.errors import InvalidValueError
-from toolscout.keys import split_key, tool_key
 from toolscout.models import Answer, Caller, Tool, ToolMatch
 from toolscout.scout import Scout
+from toolscout.tool_keys import split_key, tool_key
 
 Arguments = Mapping[str, Any]
 Handler = Callable[[Scout, Arguments, Caller], Awaitable[list[dict[str, Any]]]]

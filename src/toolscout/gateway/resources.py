@@ -16,9 +16,9 @@ from typing import Any
 from toolscout.errors import CallError, InvalidValueError, ToolscoutError
 from toolscout.gateway.identity import Owner, owner_of
 from toolscout.gateway.peers import Peer
-from toolscout.keys import split_key, tool_key
 from toolscout.models import Caller
 from toolscout.scout import Scout
+from toolscout.tool_keys import split_key, tool_key
 
 PREFIX = "toolscout://servers/"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from toolscout.keys import apart, server_slug
 from toolscout.models import Dropped
+from toolscout.tool_keys import apart, server_slug
 
 
 def assign_slugs(titles: Iterable[str], known: Mapping[str, str]) -> tuple[dict[str, str], list[Dropped]]:

@@ -12,7 +12,7 @@ from typing import Any
 from toolscout.indexing.normalize import canonical_json
 from toolscout.indexing.taxonomy import infer
 from toolscout.models import LOCAL, Document, Entry, Terms, Tool
-from toolscout.words import split_words, terms
+from toolscout.text import split_words, terms
 
 VERSION = 2
 """Raised whenever the text or the words of an unchanged tool change, so that everything is indexed again."""
@@ -43,7 +43,7 @@ def stamp_of(tool: Tool) -> str:
         tool.owner,
         tool.enabled,
         tool.trusted,
-        tool.held,
+        tool.quarantine_reason,
     )
     return hashlib.blake2b(canonical_json(decided).encode("utf-8", "replace"), digest_size=16).hexdigest()
 

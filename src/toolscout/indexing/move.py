@@ -36,7 +36,7 @@ class Moved:
     tools: int
     switches: int
     decisions: int
-    held: int
+    quarantined: int
     """Tools that are kept from everyone where they were read, or where they arrived."""
     keys: int
     """API keys that are not carried: a copy of a catalogue lets nobody in."""
@@ -56,7 +56,7 @@ async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | Non
         servers, tools, switches, pins = await _read_scope(store, scope)
         known += len(tools)
         counts["decision"] += sum(pin.verdict != "seen" for pin in pins)
-        counts["held"] += sum(bool(item.tool.held) for item in tools)
+        counts["quarantined"] += sum(bool(item.tool.quarantine_reason) for item in tools)
         items: list[Item] = [scope, *servers]
         items += [Switch(key=key, enabled=enabled) for key, enabled in switches.items()]
         items += pins
@@ -104,7 +104,7 @@ async def import_catalogue(
         counts["decision"] += sum(pin.verdict != "seen" for pin in arrived.pins.values())
         if arrived.servers or arrived.switches or arrived.pins:
             judged = await _judged(store, arrived, settings)
-            counts["held"] += sum(bool(item.tool.held) for item in judged)
+            counts["quarantined"] += sum(bool(item.tool.quarantine_reason) for item in judged)
             publication = await _publication(store, arrived, judged, model_id)
             await store.publish(replace(publication, everywhere=model_id != current))
             current = model_id
@@ -262,7 +262,7 @@ def _moved(counts: Counter[str], unembedded: int, model_id: str) -> Moved:
         tools=counts["tool"],
         switches=counts["switch"],
         decisions=counts["decision"],
-        held=counts["held"],
+        quarantined=counts["quarantined"],
         keys=counts["key"],
         vectors=counts["vector"],
         unembedded=unembedded,

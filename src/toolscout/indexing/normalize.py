@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolscout.errors import BadToolError
-from toolscout.keys import tool_key
 from toolscout.models import Overlay, Server, Tool
 from toolscout.settings import Settings
+from toolscout.tool_keys import tool_key
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -25,7 +25,7 @@ class Prepared:
     changed: int
     removed: int
     dropped: tuple[Dropped, ...]
-    held: tuple[Dropped, ...] = ()
+    quarantined: tuple[Dropped, ...] = ()
     """What is kept from everyone, and why."""
     pins: tuple[Pin, ...] = ()
     """Pins that are new, or know more than before."""
@@ -83,7 +83,11 @@ def prepare_server(
         changed=len(enriched) - new,
         removed=len(published.keys() - tools.keys()),
         dropped=tuple(dropped),
-        held=tuple(Dropped(where=key, reason=tool.held) for key, tool in sorted(tools.items()) if tool.held),
+        quarantined=tuple(
+            Dropped(where=key, reason=tool.quarantine_reason)
+            for key, tool in sorted(tools.items())
+            if tool.quarantine_reason
+        ),
         pins=tuple(item.pin for item in judged if item.pin is not None),
         offered=frozenset(item.tool.key for item in judged if item.changed),
     )

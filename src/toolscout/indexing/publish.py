@@ -41,7 +41,7 @@ async def publish(
         unembedded=embedded.missing,
         dropped=tuple(item for part in prepared for item in part.dropped),
         collisions=tuple(collisions),
-        quarantined=tuple(item for part in prepared for item in part.held),
+        quarantined=tuple(item for part in prepared for item in part.quarantined),
         offered=tuple(sorted(key for part in prepared for key in part.offered)),
         generation=generation,
     )

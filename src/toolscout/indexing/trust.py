@@ -35,7 +35,7 @@ def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: flo
     found = pin.found if pin and pin.screened == asked else _found(tool) if screened else ""
     if pin is None:
         first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=asked, found=found)
-        return Judged(tool=replace(tool, held=found), pin=first, changed=False)
+        return Judged(tool=replace(tool, quarantine_reason=found), pin=first, changed=False)
     seen = pin if pin.screened == asked else replace(pin, screened=asked, found=found)
     changed = pin.fingerprint != tool.fingerprint
     if pin.verdict == "kept_out":
@@ -44,7 +44,7 @@ def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: flo
         held = ""
     else:
         held = found or (CHANGED if changed and strict else "")
-    return Judged(tool=replace(tool, held=held), pin=None if seen == pin else seen, changed=changed)
+    return Judged(tool=replace(tool, quarantine_reason=held), pin=None if seen == pin else seen, changed=changed)
 
 
 def settle(own: Pin | None, brought: Pin | None, *, offered: Tool | None, stored: Tool | None) -> Pin:
@@ -85,12 +85,12 @@ def definition_of(tool: Tool) -> Mapping[str, Any]:
 def change_of(scope: Scope, tool: Tool, pin: Pin | None) -> Change | None:
     """Say what is to be decided of a published tool, or was decided against it; None where nothing is."""
     changed = pin is not None and pin.fingerprint != tool.fingerprint
-    if not changed and not tool.held:
+    if not changed and not tool.quarantine_reason:
         return None
     return Change(
         key=tool.key,
         scope=scope,
-        held=tool.held,
+        quarantine_reason=tool.quarantine_reason,
         changed=changed,
         verdict=pin.verdict if pin else "seen",
         before=pin.before if pin and changed else None,

@@ -17,6 +17,7 @@ from toolscout.models.catalogue import (
     Publication,
     Terms,
 )
+from toolscout.models.chat import ChatTurn, DiscoveredTool, Discovery, Origin
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
 from toolscout.models.tools import (
     LOCAL,
@@ -31,7 +32,6 @@ from toolscout.models.tools import (
     Tool,
     ToolMetadata,
 )
-from toolscout.models.turns import DiscoveredTool, Discovery, Origin, Turn
 
 if TYPE_CHECKING:
     from toolscout.models.queries import BoolArray as BoolArray
@@ -51,6 +51,7 @@ __all__ = [
     "Candidates",
     "Category",
     "Change",
+    "ChatTurn",
     "Detail",
     "DiscoveredTool",
     "Discovery",
@@ -83,6 +84,5 @@ __all__ = [
     "Tool",
     "ToolMatch",
     "ToolMetadata",
-    "Turn",
     "Verdict",
 ]

@@ -58,7 +58,7 @@ class Change:
 
     key: str
     scope: Scope
-    held: str
+    quarantine_reason: str
     """Why it is kept from everyone; empty where it is in use."""
     changed: bool
     """Whether the definition is another than the one that was approved, or seen first."""

@@ -116,7 +116,7 @@ class Facets:
     trusted: bool
     tokens: int
     read_only: bool = False
-    held: str = ""
+    quarantine_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

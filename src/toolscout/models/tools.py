@@ -111,7 +111,7 @@ class Tool:
     owner: str | None = None
     enabled: bool = True
     trusted: bool = True
-    held: str = ""
+    quarantine_reason: str = ""
     """Why the tool is kept from everyone: poisoned text, or a definition that changed and is not approved yet."""
 
     @property

@@ -32,7 +32,7 @@ def may_see(caller: Caller, tool: Judged) -> bool:
     """Decide what stands before any policy: same tenant, everyone's or their own, in reach, on, and not held back."""
     return (
         tool.enabled
-        and not tool.held
+        and not tool.quarantine_reason
         and tool.tenant == caller.tenant
         and (tool.owner is None or tool.owner == caller.user)
         and (tool.owner is not None or caller.servers is None or tool.server in caller.servers)
@@ -182,7 +182,7 @@ def _absence(caller: Caller, tool: Judged) -> str:
     reasons: tuple[tuple[bool, str], ...] = (
         (tool.tenant != caller.tenant, "it belongs to another tenant"),
         (tool.owner not in (None, caller.user), "it belongs to another user"),
-        (bool(tool.held), f"it is held back: {tool.held}"),
+        (bool(tool.quarantine_reason), f"it is held back: {tool.quarantine_reason}"),
         (not tool.enabled, "it is switched off"),
     )
     return next((reason for here, reason in reasons if here), "its server is out of the caller's reach")

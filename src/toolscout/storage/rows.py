@@ -36,7 +36,7 @@ def write_facets(entry: Entry) -> str:
         tool.trusted,
         entry.tokens,
         tool.read_only,
-        tool.held,
+        tool.quarantine_reason,
     )
     return _compact(values)
 
@@ -64,7 +64,7 @@ def read_facets(tenant: str, key: str, owner: str, server: str, switch: int | No
         trusted=trusted,
         tokens=tokens,
         read_only=read_only,
-        held=held,
+        quarantine_reason=held,
     )
 
 
@@ -94,7 +94,7 @@ def read_tool(facets: Facets, definition: bytes) -> Tool:
         owner=facets.owner,
         enabled=facets.enabled,
         trusted=facets.trusted,
-        held=facets.held,
+        quarantine_reason=facets.quarantine_reason,
         **rest,
     )
 

@@ -13,7 +13,7 @@ from toolscout.discovery.calibrate import Calibrated, calibrate
 from toolscout.discovery.fuse import Evidence, Fused, fuse
 from toolscout.discovery.rankers.plain import folded, spaced
 from toolscout.models import FIELDS, LOCAL, Candidates, Intent, Query, Ranked, Ranking
-from toolscout.words import actions, names_server, wanted_action
+from toolscout.text import actions, names_server, wanted_action
 
 FLOOR = 0.0005
 """Where something fits, what is below this is left out: it costs hardly a right hit, and nobody wants to read it."""

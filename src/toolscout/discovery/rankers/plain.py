@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from toolscout.words import STOP_WORDS, split_words
+from toolscout.text import STOP_WORDS, split_words
 
 MIN_PART = 4
 """The shortest word that may match inside another: below, 'an' would be found in 'manage', 'add' in 'address'."""

@@ -16,7 +16,7 @@ from toolscout.models import Caller, Candidates, Facets, Filter, Intent
 from toolscout.ports import Predicate
 from toolscout.storage.index.segment import Segment
 from toolscout.storage.index.words import Postings, best_rows
-from toolscout.words import split_words
+from toolscout.text import split_words
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray

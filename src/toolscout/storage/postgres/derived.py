@@ -17,7 +17,7 @@ from toolscout.models import Scope
 from toolscout.storage.postgres.ask import every, one
 from toolscout.storage.postgres.codec import lexemes, name_id
 from toolscout.storage.postgres.reads import whose
-from toolscout.words import split_words
+from toolscout.text import split_words
 
 _CHUNK = 2_000
 _OUT = 0.8

@@ -1,4 +1,4 @@
-"""The manifest and the tests agree: every promise is proven or says why not, and guarded tests say what they prove."""
+"""The manifest and the tests agree: every guarantee is proven or says why not; guarded tests say what they prove."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from promises import PROMISES, Promise
+from guarantees import GUARANTEES, Guarantee
 
 TESTS = Path(__file__).parent
 GUARDED = ("security", "faults", "storage", "gateway")
-"""The folders whose every test must say which promise it proves."""
+"""The folders whose every test must say which guarantee it proves."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A test as it is written: where it is, and the promises that it or its module names."""
+    """A test as it is written: where it is, and the guarantees that it or its module names."""
 
     where: str
     folder: str
@@ -59,23 +59,23 @@ def _named(nodes: list[ast.expr]) -> tuple[str, ...]:
     return tuple(
         str(argument.value)
         for call in calls
-        if getattr(call.func, "id", getattr(call.func, "attr", "")) == "promise"
+        if getattr(call.func, "id", getattr(call.func, "attr", "")) == "guarantee"
         for argument in call.args
         if isinstance(argument, ast.Constant)
     )
 
 
-def problems(manifest: tuple[Promise, ...], tests: list[Found]) -> list[str]:
+def problems(manifest: tuple[Guarantee, ...], tests: list[Found]) -> list[str]:
     """Say everything that is wrong between the manifest and the tests."""
-    known = {promise.id: promise for promise in manifest}
+    known = {guarantee.id: guarantee for guarantee in manifest}
     named = {name for test in tests for name in test.ids}
     return [
-        *(f"{name} is promised twice" for name in known if sum(item.id == name for item in manifest) > 1),
+        *(f"{name} is listed twice" for name in known if sum(item.id == name for item in manifest) > 1),
         *(f"{item.id} has neither a test nor a gap" for item in manifest if item.id not in named and not item.gap),
         *(f"{item.id} has a test, but still a gap" for item in manifest if item.id in named and item.gap),
-        *(f"{test.where} names no promise" for test in tests if test.folder in GUARDED and not test.ids),
+        *(f"{test.where} names no guarantee" for test in tests if test.folder in GUARDED and not test.ids),
         *(
-            f"{test.where} names {name}, which is no promise"
+            f"{test.where} names {name}, which is no guarantee"
             for test in tests
             for name in test.ids
             if name not in known
@@ -83,38 +83,38 @@ def problems(manifest: tuple[Promise, ...], tests: list[Found]) -> list[str]:
     ]
 
 
-def test_every_promise_is_proven_or_says_why_not() -> None:
-    assert problems(PROMISES, find_tests(TESTS)) == []
+def test_every_guarantee_is_proven_or_says_why_not() -> None:
+    assert problems(GUARANTEES, find_tests(TESTS)) == []
 
 
-def test_every_promise_has_a_sentence_and_a_source() -> None:
-    for item in PROMISES:
+def test_every_guarantee_has_a_sentence_and_a_source() -> None:
+    for item in GUARANTEES:
         assert item.sentence.endswith("."), item.id
         assert item.source, item.id
         assert not (item.gap and item.later), item.id
 
 
-_KEPT = Promise("a:kept", "It is kept.")
-_OPEN = Promise("a:open", "It is not kept yet.", gap="later")
+_KEPT = Guarantee("a:kept", "It is kept.")
+_OPEN = Guarantee("a:open", "It is not kept yet.", gap="later")
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("@promise('a:kept')\ndef test_it(): ...", []),
-        ("pytestmark = promise('a:kept')\nasync def test_it(): ...", []),
-        ("@promise('a:kept')\nclass TestIt:\n    def test_it(self): ...", []),
-        ("pytestmark = [pytest.mark.promise('a:kept')]\ndef test_it(): ...", []),
+        ("@guarantee('a:kept')\ndef test_it(): ...", []),
+        ("pytestmark = guarantee('a:kept')\nasync def test_it(): ...", []),
+        ("@guarantee('a:kept')\nclass TestIt:\n    def test_it(self): ...", []),
+        ("pytestmark = [pytest.mark.guarantee('a:kept')]\ndef test_it(): ...", []),
         ("", ["a:kept has neither a test nor a gap"]),
         (
             "def test_it(): ...",
-            ["a:kept has neither a test nor a gap", "storage/test_it.py::test_it names no promise"],
+            ["a:kept has neither a test nor a gap", "storage/test_it.py::test_it names no guarantee"],
         ),
         (
-            "@promise('a:kept', 'a:other')\ndef test_it(): ...",
-            ["storage/test_it.py::test_it names a:other, which is no promise"],
+            "@guarantee('a:kept', 'a:other')\ndef test_it(): ...",
+            ["storage/test_it.py::test_it names a:other, which is no guarantee"],
         ),
-        ("@promise('a:kept', 'a:open')\ndef test_it(): ...", ["a:open has a test, but still a gap"]),
+        ("@guarantee('a:kept', 'a:open')\ndef test_it(): ...", ["a:open has a test, but still a gap"]),
     ],
 )
 def test_the_check_sees_what_is_wrong(tmp_path: Path, text: str, wrong: list[str]) -> None:
@@ -124,6 +124,6 @@ def test_the_check_sees_what_is_wrong(tmp_path: Path, text: str, wrong: list[str
     assert problems((_KEPT, _OPEN), find_tests(tmp_path)) == wrong
 
 
-def test_a_promise_may_not_be_made_twice() -> None:
+def test_a_guarantee_may_not_be_made_twice() -> None:
     tests = [Found("x", "cli", ("a:kept",))]
-    assert problems((_KEPT, _KEPT), tests) == ["a:kept is promised twice"]
+    assert problems((_KEPT, _KEPT), tests) == ["a:kept is listed twice"]

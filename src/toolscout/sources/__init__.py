@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from toolscout.keys import server_slug
 from toolscout.models import Dropped, Server
 from toolscout.ports import ToolProvider, ToolSource
-from toolscout.providers.named import NamedSource
-from toolscout.providers.provided import ProvidedSource
-from toolscout.providers.rows import RowsProvider, group_rows, read_jsonl
+from toolscout.sources.provider import ProviderSource
+from toolscout.sources.renamed import RenamedSource
+from toolscout.sources.rows import RowsSource, group_rows, read_jsonl
+from toolscout.tool_keys import server_slug
 
 
 def as_source(
@@ -20,15 +20,15 @@ def as_source(
     """Make a server of the catalogue from definitions, from an author's provider, or from another source."""
     server = Server(key=server_slug(title), title=title, trusted=trusted)
     if isinstance(tools, ToolProvider):
-        return ProvidedSource(server=server, provider=tools, timeout_s=timeout_s)
+        return ProviderSource(server=server, provider=tools, timeout_s=timeout_s)
     if isinstance(tools, Iterable):
-        return RowsProvider(server=server, rows=list(tools))
-    return NamedSource(server=server, source=tools)
+        return RowsSource(server=server, rows=list(tools))
+    return RenamedSource(server=server, source=tools)
 
 
 def read_rows(
     tools: Iterable[Mapping[str, Any]] | str | Path, *, strict: bool
-) -> tuple[list[RowsProvider], list[Dropped]]:
+) -> tuple[list[RowsSource], list[Dropped]]:
     """Return one source for each server that the rows, or the lines of a tools.jsonl, name; and the lines left out."""
     rows, bad = read_jsonl(tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
     return group_rows(rows), bad

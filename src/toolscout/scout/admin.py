@@ -15,7 +15,6 @@ from toolscout.errors import PolicyError, StoreError, ToolNotFoundError
 from toolscout.indexing.enrich import enrich_tool, restamp
 from toolscout.indexing.trust import KEPT_OUT, change_of, read_pin, write_pin
 from toolscout.indexing.trust import KIND as PIN
-from toolscout.keys import split_key
 from toolscout.models import ApiKey, Caller, Change, Pin, Publication, Record, Scope, Tool, Verdict
 from toolscout.policy.document import Act, Policy
 from toolscout.policy.keys import KIND as KEY
@@ -23,9 +22,10 @@ from toolscout.policy.keys import mint_key
 from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Decision, Rules
 from toolscout.ports import Store
+from toolscout.scout.leases import Leases
 from toolscout.settings import Settings
 from toolscout.telemetry import AuditLog, operator, shape_of
-from toolscout.turns import Turns
+from toolscout.tool_keys import split_key
 
 _USED = "api_key_use"
 _TOUCH_S = 60.0
@@ -192,7 +192,7 @@ class Admin:
                 )
             await self._pin(scope, wanted.values(), verdict)
             held = KEPT_OUT if verdict == "kept_out" else ""
-            decided = [replace(tool, held=held) for tool in wanted.values()]
+            decided = [replace(tool, quarantine_reason=held) for tool in wanted.values()]
             await self._publish(scope, decided, tools)
         act = "definitions.keep_out" if verdict == "kept_out" else "definitions.approve"
         for tool in decided:
@@ -218,7 +218,7 @@ class Admin:
     @asynccontextmanager
     async def _turn(self, scope: Scope, servers: AbstractSet[str]) -> AsyncIterator[None]:
         """Hold back whoever indexes these servers, so that neither overwrites what the other does."""
-        turns = Turns(self._store, scope, self._settings)
+        turns = Leases(self._store, scope, self._settings)
         for _ in range(_TRIES):
             async with turns.take(servers) as turn:
                 if servers <= turn.until.keys():

@@ -12,12 +12,12 @@ from contextlib import suppress
 from toolscout.config import Config
 from toolscout.downstream.pool import Downstream
 from toolscout.errors import ToolscoutError
-from toolscout.keys import split_key
 from toolscout.models import IndexReport, ServerStatus
 from toolscout.ports import LiveServer, ToolSource
-from toolscout.providers.rows import RowsProvider
+from toolscout.scout.leases import Leases
 from toolscout.settings import Settings
-from toolscout.turns import Turns
+from toolscout.sources.rows import RowsSource
+from toolscout.tool_keys import split_key
 
 _REMEMBERED_REPORTS = 100
 
@@ -28,7 +28,7 @@ Index = Callable[[Sequence[ToolSource]], Awaitable[IndexReport]]
 Remove = Callable[[str], Awaitable[int]]
 
 
-class Live:
+class CatalogueSync:
     """Keeps the catalogue in step with the servers; no server is waited for but by those who call it."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Live:
         known: Mapping[str, str],
         index: Index,
         remove: Remove,
-        turns: Turns,
+        turns: Leases,
     ) -> None:
         """Take the config, the slugs that the catalogue knows with their titles, two ways to change it, and whose turn.
 
@@ -136,7 +136,7 @@ class Live:
         try:
             if server.status.state == "ready":
                 rows = await server.list_tools()
-                self._listed[key] = RowsProvider(server=server.server, rows=rows)
+                self._listed[key] = RowsSource(server=server.server, rows=rows)
                 self._down_since.pop(key, None)
             elif server.status.state == "failed":
                 self._down_since.setdefault(key, time.monotonic())
@@ -198,7 +198,7 @@ class Live:
         """List a server whose turn came late: what it said before may be older than what another has published."""
         server = self._downstream.servers.get(key)
         try:
-            return RowsProvider(server=server.server, rows=await server.list_tools()) if server else None
+            return RowsSource(server=server.server, rows=await server.list_tools()) if server else None
         except ToolscoutError as error:
             _log.warning("the tools of %s cannot be listed: %s", key, error.message)
             return None

@@ -12,17 +12,17 @@ import pytest
 
 from downstreams import QUICK, WAIT_S, fake, until
 from embedders import GatedEmbedder, HashEmbedder
-from promises import promise
+from guarantees import guarantee
 from toolscout import Scout
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import StoreError
-from toolscout.live import Live
 from toolscout.models import Scope
+from toolscout.scout.leases import Leases
+from toolscout.scout.sync import CatalogueSync
 from toolscout.settings import Settings
 from toolscout.storage import open_store
-from toolscout.turns import Turns
 
-pytestmark = promise("replica:turns")
+pytestmark = guarantee("replica:turns")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def replica(settings: Settings, embedder: HashEmbedder, *servers: ServerCo
         yield scout
 
 
-def live_of(scout: Scout) -> Live:
+def live_of(scout: Scout) -> CatalogueSync:
     assert scout.live is not None
     return scout.live
 
@@ -163,7 +163,7 @@ async def test_a_server_that_any_replica_reaches_stays_in_the_catalogue(tmp_path
     settings = replace(settings, unavailable_s=0.2)
     store = open_store(settings, lambda _caller, _facets: True)
     await store.open()
-    here, there = Turns(store, Scope(), settings), Turns(store, Scope(), replace(settings, unavailable_s=60))
+    here, there = Leases(store, Scope(), settings), Leases(store, Scope(), replace(settings, unavailable_s=60))
     assert await here.reached_by_none("fake")
     await there.note_reached(["fake"])
     assert not await here.reached_by_none("fake")
@@ -193,7 +193,7 @@ class Frozen:
 
 async def test_a_turn_that_could_not_be_renewed_in_time_counts_as_lost(settings):
     store = Frozen()
-    async with Turns(store, Scope(), settings).take(["fake"]) as turn:  # type: ignore[arg-type]
+    async with Leases(store, Scope(), settings).take(["fake"]) as turn:  # type: ignore[arg-type]
         assert (list(turn.until), turn.lost) == (["fake"], [])
         await until(lambda: turn.lost == ["fake"])
     assert store.asked > 1

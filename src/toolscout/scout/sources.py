@@ -12,7 +12,7 @@ from toolscout.ports import Store, ToolSource
 from toolscout.settings import Settings
 
 if TYPE_CHECKING:
-    from toolscout.live import Index, Live, Remove
+    from toolscout.scout.sync import CatalogueSync, Index, Remove
 
 _EVERYONE = Scope()
 
@@ -22,7 +22,7 @@ class Sources:
 
     def __init__(self) -> None:
         """Begin with nothing behind anything."""
-        self.live: Live | None = None
+        self.live: CatalogueSync | None = None
         self._by_hand: dict[tuple[Scope, str], ToolSource] = {}
 
     async def connect(
@@ -34,18 +34,18 @@ class Sources:
         index: Index,
         remove: Remove,
         after: Awaitable[object] | None = None,
-    ) -> Live:
+    ) -> CatalogueSync:
         """Begin to connect the servers of a config, once `after` has come, or follow its edit; return at once."""
         if self.live:
             await self.live.apply(config)
             return self.live
 
-        from toolscout.live import Live
-        from toolscout.turns import Turns
+        from toolscout.scout.leases import Leases
+        from toolscout.scout.sync import CatalogueSync
 
         known = {server.key: server.title for server in await store.servers(_EVERYONE)}
-        turns = Turns(store, _EVERYONE, settings)
-        self.live = Live(config, settings, known=known, index=index, remove=remove, turns=turns)
+        turns = Leases(store, _EVERYONE, settings)
+        self.live = CatalogueSync(config, settings, known=known, index=index, remove=remove, turns=turns)
         await self.live.start(after)
         return self.live
 

@@ -24,7 +24,7 @@ _LEAST_S = 0.1
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class HeldLeases:
     """The servers whose turn it is, each with the moment until which that is certain."""
 
     until: dict[str, float] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Turn:
         return [server for server, until in self.until.items() if until < now]
 
 
-class Turns:
+class Leases:
     """Asks the store for the right to index the servers of a scope, in the name of this process."""
 
     def __init__(self, store: Store, scope: Scope, settings: Settings) -> None:
@@ -54,9 +54,9 @@ class Turns:
         return self._ttl_s / 10
 
     @asynccontextmanager
-    async def take(self, servers: Iterable[str]) -> AsyncIterator[Turn]:
+    async def take(self, servers: Iterable[str]) -> AsyncIterator[HeldLeases]:
         """Hold the turns that are free, renewed until the end of the block; those of others are left out."""
-        turn = Turn()
+        turn = HeldLeases()
         renewing: asyncio.Task[None] | None = None
         try:
             for server in servers:
@@ -88,14 +88,14 @@ class Turns:
             await self._store.release(name, self._holder)
         return free
 
-    async def _keep(self, turn: Turn) -> None:
+    async def _keep(self, turn: HeldLeases) -> None:
         while True:
             await asyncio.sleep(self._ttl_s / 3)
             for server in list(turn.until):
                 with suppress(ToolscoutError):  # the turn then counts as lost once its time is over
                     await self._renew(turn, server)
 
-    async def _renew(self, turn: Turn, server: str) -> None:
+    async def _renew(self, turn: HeldLeases, server: str) -> None:
         asked = time.monotonic()
         if await self._store.lease(self._name("index", server), self._holder, self._ttl_s):
             turn.until[server] = asked + self._ttl_s

@@ -1,4 +1,4 @@
-"""The house keeps its order: who may import whom, how large a file may be, what is public, what an import costs."""
+"""The architecture holds: who may import whom, how large a file may be, what is public, what an import costs."""
 
 import ast
 import inspect
@@ -13,33 +13,29 @@ import toolscout
 SOURCE = Path(toolscout.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 
-BOTTOM = {"models", "errors", "settings", "keys", "words", "chat"}
+BOTTOM = {"models", "errors", "settings", "tool_keys", "text", "chat"}
 SHARED = {"ports", "policy", "config", "telemetry"}
-ADAPTERS = {"downstream", "providers", "storage", "embedding"}
-WALKS = {"indexing", "discovery", "execution", "learning"}
-EDGES = {"cli", "gateway", "registry"}
+ADAPTERS = {"downstream", "sources", "storage", "embedding"}
+PIPELINES = {"indexing", "discovery", "execution"}
+ENTRY_POINTS = {"cli", "gateway", "registry"}
 DATA = {"sample", "model"}
 
 MAY_IMPORT = {
     **dict.fromkeys(BOTTOM, BOTTOM),
     **dict.fromkeys(SHARED, BOTTOM | SHARED),
     **dict.fromkeys(ADAPTERS, BOTTOM | SHARED),
-    **dict.fromkeys(WALKS, BOTTOM | SHARED),
-    "scout": BOTTOM | SHARED | ADAPTERS | WALKS | {"live", "sources", "admin"},
-    "admin": BOTTOM | SHARED | WALKS | {"turns"},
-    "sources": BOTTOM | SHARED | {"live", "turns"},
-    "live": BOTTOM | SHARED | ADAPTERS | {"turns"},
-    "turns": BOTTOM | SHARED,
-    "gateway": BOTTOM | SHARED | WALKS | {"scout"},
-    "registry": BOTTOM | SHARED | WALKS | {"scout"},
-    "cli": BOTTOM | SHARED | ADAPTERS | WALKS | DATA | {"scout", "gateway", ""},
+    **dict.fromkeys(PIPELINES, BOTTOM | SHARED),
+    "scout": BOTTOM | SHARED | ADAPTERS | PIPELINES,
+    "gateway": BOTTOM | SHARED | PIPELINES | {"scout"},
+    "registry": BOTTOM | SHARED | PIPELINES | {"scout"},
+    "cli": BOTTOM | SHARED | ADAPTERS | PIPELINES | DATA | {"scout", "gateway", ""},
     "sample": set(),
     "__main__": {"cli"},
     "": BOTTOM | SHARED | {"scout", "registry"},
 }
 
 
-def room_of(path):
+def package_of(path):
     parts = path.relative_to(SOURCE).with_suffix("").parts
     return "" if parts == ("__init__",) else parts[0]
 
@@ -57,9 +53,9 @@ def imports_of(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_every_import_goes_downwards(path):
-    room = room_of(path)
-    assert room in MAY_IMPORT, f"{room} has no place in the house"
-    wrong = set(imports_of(path)) - MAY_IMPORT[room] - {room}
+    package = package_of(path)
+    assert package in MAY_IMPORT, f"{package} has no place in the architecture"
+    wrong = set(imports_of(path)) - MAY_IMPORT[package] - {package}
     assert not wrong, f"{path.name} may not import {sorted(wrong)}"
 
 
@@ -71,7 +67,7 @@ def test_no_module_passes_400_lines(path):
 def test_only_adapters_and_edges_import_drivers_and_servers():
     heavy = {"sqlite3", "onnxruntime", "tokenizers", "faiss", "httpx2", "mcp", "psycopg"}
     for path in MODULES:
-        if room_of(path) in ADAPTERS | EDGES:
+        if package_of(path) in ADAPTERS | ENTRY_POINTS:
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

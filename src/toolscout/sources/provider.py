@@ -15,7 +15,7 @@ from toolscout.ports import ToolProvider, Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProvidedSource:
+class ProviderSource:
     """The tools of one provider, under a server of their own."""
 
     server: Server

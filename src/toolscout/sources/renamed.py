@@ -11,7 +11,7 @@ from toolscout.ports import ToolSource, Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedSource:
+class RenamedSource:
     """Another source's tools, as a server of their own."""
 
     server: Server

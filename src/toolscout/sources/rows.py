@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from toolscout.errors import InputFileError, ServerUnavailableError
-from toolscout.keys import server_slug
 from toolscout.models import LOCAL, Caller, Dropped, Server
 from toolscout.ports import Upstream
+from toolscout.tool_keys import server_slug
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsProvider:
+class RowsSource:
     """The rows of one server."""
 
     server: Server
@@ -41,15 +41,14 @@ class RowsProvider:
         )
 
 
-def group_rows(rows: Iterable[Any]) -> list[RowsProvider]:
+def group_rows(rows: Iterable[Any]) -> list[RowsSource]:
     """Sort rows by their `server`; no server, or an empty one, means `local`."""
     grouped: dict[str, list[Any]] = {}
     for row in rows:
         named = row.get("server") if isinstance(row, Mapping) else None
         grouped.setdefault(_title(named) if isinstance(named, str) else LOCAL, []).append(row)
     return [
-        RowsProvider(server=Server(key=server_slug(title), title=title), rows=grouped[title])
-        for title in sorted(grouped)
+        RowsSource(server=Server(key=server_slug(title), title=title), rows=grouped[title]) for title in sorted(grouped)
     ]
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from toolscout.admin import Admin
 from toolscout.config import Config, read_config
 from toolscout.discovery.browse import count_categories, count_tags
 from toolscout.discovery.browsing import Browsing
@@ -32,6 +31,7 @@ from toolscout.models import (
     Caller,
     CallResult,
     Category,
+    ChatTurn,
     Detail,
     Discovery,
     Filter,
@@ -42,20 +42,20 @@ from toolscout.models import (
     Scope,
     SearchOptions,
     Tag,
-    Turn,
 )
 from toolscout.policy.document import read_policy
 from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Rules
 from toolscout.ports import Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
-from toolscout.providers import as_source, read_rows
+from toolscout.scout.admin import Admin
+from toolscout.scout.sources import Sources
 from toolscout.settings import Settings
-from toolscout.sources import Sources
+from toolscout.sources import as_source, read_rows
 from toolscout.storage import open_store
 from toolscout.telemetry import AuditLog
 
 if TYPE_CHECKING:
-    from toolscout.live import Live
+    from toolscout.scout.sync import CatalogueSync
 
 _ANYONE = Caller()
 
@@ -284,7 +284,7 @@ class Scout:
         conversation so far, in the form of either chat API; `max_tokens` bounds the definitions that are returned.
         """
         caller = self._as(caller, user_id)
-        turn = Turn(
+        turn = ChatTurn(
             query=query,
             limit=limit,
             similarity_threshold=similarity_threshold,
@@ -375,11 +375,11 @@ class Scout:
         return self._sources.caller
 
     @property
-    def live(self) -> Live | None:
+    def live(self) -> CatalogueSync | None:
         """Return the live servers, where a config was given."""
         return self._sources.live
 
-    async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> Live:
+    async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> CatalogueSync:
         """Begin to connect the servers of a config, once `after` has come, or follow its edit; return at once."""
         index, remove = partial(self.index, caller=_ANYONE), partial(self.remove_server, caller=_ANYONE)
         return await self._sources.connect(

@@ -14,7 +14,7 @@ Origin = Literal["semantic", "core", "fallback", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ChatTurn:
     """What one turn of a chat asks for: `Scout.discover_tools` says what each field means."""
 
     query: str

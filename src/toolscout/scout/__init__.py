@@ -1,0 +1,5 @@
+"""The composition root: the `Scout` facade and what keeps its catalogue in step with the servers."""
+
+from toolscout.scout.facade import Scout
+
+__all__ = ["Scout"]
