@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Mapping
 
 SEPARATOR = "__"
 
@@ -20,6 +21,24 @@ def server_slug(title: str) -> str:
 def apart(slug: str, title: str) -> str:
     """Return a slug for a server whose own is taken by another title: stable, whatever came first."""
     return f"{slug}-{_digest(title)}"
+
+
+def assign_slugs(titles: Iterable[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Return title -> slug, given the slug -> title of servers that have one already.
+
+    The same titles always get the same slugs: a title that is its own slug comes first, then alphabetical order. A
+    server keeps its slug, also after the server that it collided with has gone.
+    """
+    owners = dict(known)
+    assigned = {title: slug for slug, title in known.items()}
+    slugs: dict[str, str] = {}
+    for title in sorted(set(titles), key=lambda item: (server_slug(item) != item, item)):
+        slug = assigned.get(title) or server_slug(title)
+        while owners.get(slug, title) != title:
+            slug = apart(slug, title)
+        owners[slug] = title
+        slugs[title] = slug
+    return slugs
 
 
 def tool_key(server: str, name: str) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from guarantees import guarantee
 from toolscout import BadToolError, Scout, Settings
-from toolscout.indexing.assign import assign_slugs
-from toolscout.tool_keys import server_slug, split_key, tool_key
+from toolscout.indexing.fetch import slug_collisions
+from toolscout.tool_keys import assign_slugs, server_slug, split_key, tool_key
 
 pytestmark = guarantee("catalog:collision")
 
@@ -92,24 +92,24 @@ TITLES = ["my server", "my-server", "my/server", "my server!"]
 
 
 def test_servers_that_map_to_one_slug_get_the_same_slugs_in_every_order() -> None:
-    expected, collisions = assign_slugs(TITLES, {})
+    expected = assign_slugs(TITLES, {})
     assert len(set(expected.values())) == len(TITLES)
     assert expected["my-server"] == "my-server"
-    assert {item.where for item in collisions} == set(TITLES) - {"my-server"}
+    assert {item.where for item in slug_collisions(expected, {})} == set(TITLES) - {"my-server"}
     for order in itertools.permutations(TITLES):
-        assert assign_slugs(order, {}) == (expected, collisions)
+        assert list(assign_slugs(order, {}).items()) == list(expected.items())
 
 
 def test_a_server_that_has_a_slug_keeps_it_whoever_comes_or_goes() -> None:
-    known = {slug: title for title, slug in assign_slugs(TITLES, {})[0].items()}
-    assert assign_slugs(TITLES, known)[0] == {title: slug for slug, title in known.items()}
+    known = {slug: title for title, slug in assign_slugs(TITLES, {}).items()}
+    assert assign_slugs(TITLES, known) == {title: slug for slug, title in known.items()}
     del known["my-server"]
-    assert assign_slugs(["my/server"], known)[0]["my/server"] in known
+    assert assign_slugs(["my/server"], known)["my/server"] in known
 
 
 def test_a_slug_that_looks_like_one_kept_apart_is_not_shared() -> None:
-    apart = assign_slugs(["a b", "a-b"], {})[0]["a b"]
-    slugs = assign_slugs(["a b", "a-b", apart], {})[0]
+    apart = assign_slugs(["a b", "a-b"], {})["a b"]
+    slugs = assign_slugs(["a b", "a-b", apart], {})
     assert len(set(slugs.values())) == 3
 
 

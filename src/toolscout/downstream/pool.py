@@ -15,7 +15,7 @@ from toolscout.downstream.watch import Coalesced
 from toolscout.models import Overlay
 from toolscout.ports import LiveServer
 from toolscout.settings import Settings
-from toolscout.tool_keys import apart, server_slug
+from toolscout.tool_keys import assign_slugs
 
 _log = logging.getLogger("toolscout")
 
@@ -110,18 +110,9 @@ class Downstream:
             self._notices[key].ask_in(server.ttl_s)
 
     def _slugs(self, configs: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
-        """Give each server its slug, as indexing does: a title that is its own slug first, collisions kept apart."""
-        taken = {**self._known, **{key: server.config.title for key, server in self._servers.items()}}
-        given = {title: slug for slug, title in taken.items()}
-        found: dict[str, ServerConfig] = {}
-        for config in sorted(configs, key=lambda item: (server_slug(item.title) != item.title, item.title)):
-            slug = server_slug(config.title)
-            while config.title not in given and taken.get(slug, config.title) != config.title:
-                slug = apart(slug, config.title)
-            slug = given.get(config.title, slug)
-            taken[slug] = config.title
-            found[slug] = config
-        return found
+        known = {**self._known, **{key: server.config.title for key, server in self._servers.items()}}
+        by_title = {config.title: config for config in configs}
+        return {slug: by_title[title] for title, slug in assign_slugs(by_title, known).items()}
 
 
 def _same_way(one: ServerConfig, other: ServerConfig) -> bool:

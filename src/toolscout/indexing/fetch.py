@@ -9,12 +9,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from toolscout.errors import BadToolError, ServerUnavailableError
-from toolscout.indexing.assign import assign_slugs
 from toolscout.indexing.prepare import Prepared, kept_as_it_was, prepare_server
 from toolscout.indexing.trust import KIND, definition_of, read_pin, write_pin
 from toolscout.models import Dropped, Pin, Scope
 from toolscout.ports import Store, ToolSource
 from toolscout.settings import Settings
+from toolscout.tool_keys import assign_slugs, server_slug
 
 
 async def fetch_servers(
@@ -25,7 +25,8 @@ async def fetch_servers(
     One of several servers that cannot be listed now keeps the tools that it had, and is reported.
     """
     known = {server.key: server.title for server in await store.servers(scope)}
-    slugs, collisions = assign_slugs((source.server.title for source in sources), known)
+    slugs = assign_slugs((source.server.title for source in sources), known)
+    collisions = slug_collisions(slugs, known)
     prepared = []
     for source in sources:
         server = replace(source.server, key=slugs[source.server.title])
@@ -48,6 +49,16 @@ async def fetch_servers(
             raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")
         prepared.append(part)
     return prepared, collisions
+
+
+def slug_collisions(slugs: Mapping[str, str], known: Mapping[str, str]) -> list[Dropped]:
+    """Report the titles whose natural slug belongs to another server, given title -> slug and slug -> known title."""
+    owners = {**known, **{slug: title for title, slug in slugs.items()}}
+    return [
+        Dropped(where=title, reason=f"its slug {natural!r} belongs to {owners[natural]!r}; it is {slug!r}")
+        for title, slug in slugs.items()
+        if owners.get(natural := server_slug(title), title) != title
+    ]
 
 
 async def keep_pins(
