@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolscout.cli.metrics import Labelled, Outcome, ndcg, recall, summarize
+from toolscout.cli.retrieval_metrics import Labelled, Outcome, ndcg, recall, summarize
 from toolscout.text import query_terms, terms
 
 SAMPLES = 1_000

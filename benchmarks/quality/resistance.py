@@ -25,7 +25,7 @@ from benchmarks.quality.distractors import with_distractors
 from benchmarks.quality.figures import some
 from benchmarks.quality.hostile import KINDS, clusters, copied, optimised, orders, stuffed
 from toolscout import Scout
-from toolscout.cli.metrics import Labelled, read_queries, recall
+from toolscout.cli.retrieval_metrics import Labelled, read_queries, recall
 from toolscout.models import Document
 from toolscout.sources import as_source
 

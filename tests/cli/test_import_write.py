@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from homes import ENTRY, SECTION, USER_FILES, read, snapshot, write
-from toolscout.cli.front import put_in_front
+from toolscout.cli.host_import import put_in_front
 from toolscout.cli.hosts import HOSTS, read_places
 from toolscout.config import config_folder, read_config
 

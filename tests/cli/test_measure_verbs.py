@@ -12,7 +12,7 @@ import pytest
 
 from downstreams import until
 from serving import serving
-from toolscout.cli.metrics import Labelled, Outcome, ndcg, recall, reciprocal_rank, summarize
+from toolscout.cli.retrieval_metrics import Labelled, Outcome, ndcg, recall, reciprocal_rank, summarize
 from toolscout.settings import unknown_variables
 
 Run = Callable[..., Any]

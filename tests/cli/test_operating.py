@@ -13,8 +13,8 @@ import pytest
 
 from servers import stdio
 from serving import write_config
-from toolscout.cli.difference import compare, unified
-from toolscout.cli.times import ago, since, until
+from toolscout.cli.dates import ago, since, until
+from toolscout.cli.definition_diff import compare, unified
 from toolscout.errors import InvalidValueError
 
 Run = Callable[..., Any]

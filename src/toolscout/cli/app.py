@@ -16,6 +16,7 @@ from toolscout.cli import (
     call,
     changes,
     doctor,
+    enable,
     evaluate,
     export,
     import_,
@@ -25,7 +26,6 @@ from toolscout.cli import (
     policy,
     search,
     serve,
-    switch,
 )
 from toolscout.errors import ToolscoutError, UsageError, to_wire
 
@@ -58,8 +58,8 @@ app.command("categories", rich_help_panel="Browse")(browse.categories)
 app.command("tags", rich_help_panel="Browse")(browse.tags)
 app.command("related", rich_help_panel="Browse")(browse.related)
 app.command("describe", rich_help_panel="Browse")(browse.describe)
-app.command("enable", rich_help_panel="Catalogue")(switch.enable)
-app.command("disable", rich_help_panel="Catalogue")(switch.disable)
+app.command("enable", rich_help_panel="Catalogue")(enable.enable)
+app.command("disable", rich_help_panel="Catalogue")(enable.disable)
 app.command("export", rich_help_panel="Catalogue")(export.export)
 app.command("import-catalogue", rich_help_panel="Catalogue")(import_catalogue.import_catalogue)
 app.command("changes", rich_help_panel="Operate")(changes.changes)
@@ -98,7 +98,7 @@ def main() -> None:
     except (ToolscoutError, _Unreadable) as error:
         told = error if isinstance(error, ToolscoutError) else _usage(error)
         if machine:
-            from toolscout.cli.show import print_json
+            from toolscout.cli.output import print_json
 
             print_json(to_wire(told))
         else:
@@ -130,7 +130,7 @@ def _tell(error: ToolscoutError) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from toolscout.cli.show import safe
+    from toolscout.cli.output import safe
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(Text("error: ", "bold red") + safe(error.message))

@@ -44,9 +44,9 @@ def audit(
 
     Example: `toolscout audit --tenant acme --outcome not_allowed --since 1h`
     """
-    from toolscout.cli.show import console, print_json, safe
-    from toolscout.cli.times import since as moment
-    from toolscout.cli.times import stamp
+    from toolscout.cli.dates import since as moment
+    from toolscout.cli.dates import stamp
+    from toolscout.cli.output import console, print_json, safe
     from toolscout.settings import Settings
 
     wanted = {"tenant": tenant, "user": user, "outcome": outcome}
@@ -89,7 +89,7 @@ def _lines(path: Path, exactly: dict[str, str], globs: dict[str, str], begin: st
 def _shown(line: dict[str, Any]) -> Text:
     from rich.text import Text
 
-    from toolscout.cli.show import safe
+    from toolscout.cli.output import safe
 
     def said(name: str) -> str:
         return safe(str(line.get(name) or "")).plain.replace("\n", "\\n")

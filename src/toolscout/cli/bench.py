@@ -71,7 +71,7 @@ def bench(
 
     Example: `toolscout bench --size 1000 --size 50000`
     """
-    from toolscout.cli.show import console, print_json
+    from toolscout.cli.output import console, print_json
 
     figures = options.run(_bench(size or [1_000, 5_000, 20_000]))
     if json:

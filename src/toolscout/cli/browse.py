@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.nothing import why_nothing
+from toolscout.cli.empty_results import why_nothing
 from toolscout.errors import ToolNotFoundError, UnknownCategoryError, UnknownServerError
 from toolscout.models import LOCAL, Answer, Caller, Metadata, ToolMatch
 
@@ -43,7 +43,7 @@ def list_(
     """
     from typing import cast
 
-    from toolscout.cli.show import console, print_json, show_answer
+    from toolscout.cli.output import console, print_json, show_answer
     from toolscout.discovery.check import check_detail
     from toolscout.discovery.format import format_answer
     from toolscout.models import Detail
@@ -91,7 +91,7 @@ def categories(
 
     Example: `toolscout categories --json`
     """
-    from toolscout.cli.show import console, print_json, show_categories
+    from toolscout.cli.output import console, print_json, show_categories
     from toolscout.discovery.format import format_categories
 
     found, why = _looked(
@@ -117,7 +117,7 @@ def tags(
 
     Example: `toolscout tags`
     """
-    from toolscout.cli.show import console, print_json, show_tags
+    from toolscout.cli.output import console, print_json, show_tags
     from toolscout.discovery.format import format_tags
 
     found, why = _looked(
@@ -145,7 +145,7 @@ def related(
 
     Example: `toolscout related github__create_issue`
     """
-    from toolscout.cli.show import print_json, show_answer
+    from toolscout.cli.output import print_json, show_answer
     from toolscout.discovery.format import format_answer
 
     answer, _ = _looked(
@@ -172,7 +172,7 @@ def describe(
 
     Example: `toolscout describe github__create_issue gmail__send_email`
     """
-    from toolscout.cli.show import console, print_json, safe, show_tool
+    from toolscout.cli.output import console, print_json, safe, show_tool
     from toolscout.discovery.format import format_answer
 
     answer, _ = _looked(

@@ -25,7 +25,7 @@ def call(
 
     Example: `toolscout call time__get_current_time --args '{"timezone":"Asia/Tokyo"}' --config mcp.json`
     """
-    from toolscout.cli.show import print_json
+    from toolscout.cli.output import print_json
 
     try:
         arguments = json_.loads(args)
@@ -66,7 +66,7 @@ async def _call(key: str, arguments: Any, named: list[Path], store: str | None) 
 
 
 def _show(made: CallResult) -> None:
-    from toolscout.cli.show import console, safe
+    from toolscout.cli.output import console, safe
 
     out = console()
     for repair in made.repairs:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from toolscout.cli.difference import Line
+    from toolscout.cli.definition_diff import Line
 
 _UNSEEN = (
     "nothing that toolscout shows: a field that it does not read, space at an end, or a text that your config replaces"
@@ -37,7 +37,7 @@ def changes(
 
     Example: `toolscout changes --json`
     """
-    from toolscout.cli.show import console, print_json
+    from toolscout.cli.output import console, print_json
 
     found = [item for item in options.run(_changes(store, tenant)) if all_ or item.waits]
     if json:
@@ -69,7 +69,7 @@ def approve(
 
     Examples: `toolscout approve github__create_issue`, `toolscout approve --keep-out notes__sync`
     """
-    from toolscout.cli.show import console, safe
+    from toolscout.cli.output import console, safe
 
     decided = options.run(_decide(store, Scope(tenant=tenant, owner=user), keys, keep_out=keep_out))
     word = "kept out" if keep_out else "approved"
@@ -108,8 +108,8 @@ def _poisoned(change: Change) -> bool:
 def _show(out: Console, change: Change) -> None:
     from rich.text import Text
 
-    from toolscout.cli.difference import compare
-    from toolscout.cli.show import safe
+    from toolscout.cli.definition_diff import compare
+    from toolscout.cli.output import safe
 
     state = state_of(change)
     head = Text.assemble(
@@ -147,7 +147,7 @@ def _coloured(line: Line) -> Text:
 
 
 def _show_next(out: Console, waiting: Sequence[Change]) -> None:
-    from toolscout.cli.show import safe
+    from toolscout.cli.output import safe
 
     if not waiting:
         return
@@ -173,8 +173,8 @@ def _where(scope: Scope) -> str:
 def _row(change: Change) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from toolscout.cli.difference import compare, unified
-    from toolscout.cli.times import stamp
+    from toolscout.cli.dates import stamp
+    from toolscout.cli.definition_diff import compare, unified
 
     return {
         "key": change.key,

@@ -20,7 +20,7 @@ _FILL = "`toolscout index --tools F.jsonl`, or `--sample` to try it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Check:
     """One thing that was looked at."""
 
     what: str
@@ -38,7 +38,7 @@ def doctor(config: options.ConfigFiles = None, store: options.Store = None, json
     """
     from rich.text import Text
 
-    from toolscout.cli.show import console, print_json
+    from toolscout.cli.output import console, print_json
 
     findings = options.run(examine(store, config or []))
     if json:
@@ -54,16 +54,16 @@ def doctor(config: options.ConfigFiles = None, store: options.Store = None, json
         raise typer.Exit(1)
 
 
-async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Finding]:
+async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Check]:
     """Look at everything, going on after a finding where that is possible."""
     version = ".".join(map(str, sys.version_info[:3]))
-    findings = [Finding(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
+    findings = [Check(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
     try:
         settings = Settings.from_env()
         unknown = "; ".join(unknown_variables())
         fix = "correct or unset it: it does nothing; docs/settings.md lists them all" if unknown else ""
         detail = unknown or "every TOOLSCOUT_* variable is understood"
-        findings.append(Finding(what="settings", ok=not unknown, detail=detail, fix=fix))
+        findings.append(Check(what="settings", ok=not unknown, detail=detail, fix=fix))
     except ToolscoutError as error:
         return [*findings, _bad("settings", error)]
     settings = replace(settings, store=store if store is not None else settings.store)
@@ -74,7 +74,7 @@ async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Findi
     return findings
 
 
-def _operating(settings: Settings) -> list[Finding]:
+def _operating(settings: Settings) -> list[Check]:
     """Look at the policy and the audit log, which a gateway needs before anything else."""
     from toolscout.policy.document import read_policy
     from toolscout.telemetry import AuditLog
@@ -84,20 +84,20 @@ def _operating(settings: Settings) -> list[Finding]:
         if settings.policy:
             policy = read_policy(settings.policy)
             said = f"{settings.policy}, {len(policy.allow)} allow, {len(policy.deny)} deny"
-            findings.append(Finding(what="policy", ok=True, detail=said))
+            findings.append(Check(what="policy", ok=True, detail=said))
     except ToolscoutError as error:
         findings.append(_bad("policy", error))
     try:
         path = options.audit_file(settings)
         if settings.audit or path.exists():
             AuditLog.at(str(path), 0).check()
-            findings.append(Finding(what="audit log", ok=True, detail=str(path)))
+            findings.append(Check(what="audit log", ok=True, detail=str(path)))
     except ToolscoutError as error:
         findings.append(_bad("audit log", error))
     return findings
 
 
-async def _servers(configs: Sequence[Path], settings: Settings) -> list[Finding]:
+async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
 
     from toolscout.cli.serve import config_files
     from toolscout.config import read_config
@@ -105,15 +105,13 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Finding]
 
     files = config_files(list(configs))
     if not files:
-        return [
-            Finding(what="config", ok=True, detail="none", fix="`toolscout import` finds those of your agent hosts")
-        ]
+        return [Check(what="config", ok=True, detail="none", fix="`toolscout import` finds those of your agent hosts")]
     try:
         config = read_config(files)
     except ToolscoutError as error:
         return [_bad("config", error)]
-    found = [Finding(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]
-    found.extend(Finding(what="config", ok=True, detail=note) for note in config.notes)
+    found = [Check(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]
+    found.extend(Check(what="config", ok=True, detail=note) for note in config.notes)
     # A catalogue of its own, by words alone: looking must change nothing and cost no embedding.
     async with Scout.open(config, settings=replace(settings, store="memory:", embedder="none")) as scout:
         for status in scout.live.statuses() if scout.live else []:
@@ -121,27 +119,27 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Finding]
             detail = f"{status.state}, {status.tools} tools" if ok else status.detail
             said = status.stderr[-300:].strip()
             fix = (status.hint or "start it by hand and read what it says") + (f"; it says: {said}" if said else "")
-            found.append(Finding(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
+            found.append(Check(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
     return found
 
 
-async def _model(settings: Settings) -> Finding:
+async def _model(settings: Settings) -> Check:
     from toolscout.embedding import open_embedder
 
     try:
         embedder = open_embedder(settings)
         if embedder is None:
-            return Finding(what="model", ok=True, detail="none: searching by words alone")
+            return Check(what="model", ok=True, detail="none: searching by words alone")
         try:
             vectors = await embedder.embed_queries(["is anybody there?"])
         finally:
             await embedder.close()
     except ToolscoutError as error:
         return _bad("model", error)
-    return Finding(what="model", ok=True, detail=f"{embedder.model_id}, {vectors.shape[1]} dimensions")
+    return Check(what="model", ok=True, detail=f"{embedder.model_id}, {vectors.shape[1]} dimensions")
 
 
-async def _catalogue(settings: Settings) -> list[Finding]:
+async def _catalogue(settings: Settings) -> list[Check]:
     from toolscout.models import Caller
     from toolscout.policy.rules import may_see
     from toolscout.storage import open_store, sqlite_file
@@ -150,8 +148,8 @@ async def _catalogue(settings: Settings) -> list[Finding]:
     where, file = without_password(url), sqlite_file(url)
     if file and not file.exists() and _may_be_made(file):
         return [
-            Finding(what="store", ok=True, detail=f"{where}, not made yet"),
-            Finding(what="catalogue", ok=True, detail="0 tools", fix=_FILL),
+            Check(what="store", ok=True, detail=f"{where}, not made yet"),
+            Check(what="catalogue", ok=True, detail="0 tools", fix=_FILL),
         ]
     try:
         store = open_store(settings, may_see)
@@ -163,18 +161,18 @@ async def _catalogue(settings: Settings) -> list[Finding]:
             await store.close()
     except ToolscoutError as error:
         return [_bad("store", error)]
-    findings = [Finding(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]
+    findings = [Check(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]
     fix = "" if overview.total else _FILL
-    findings.append(Finding(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
+    findings.append(Check(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
     if behind:
         fix = "`toolscout index` embeds them"
         findings.append(
-            Finding(what="vectors", ok=False, detail=f"{behind:,} tools have none of {overview.model_id}", fix=fix)
+            Check(what="vectors", ok=False, detail=f"{behind:,} tools have none of {overview.model_id}", fix=fix)
         )
     in_memory = not where.startswith("postgres") or overview.total <= settings.resident_tools
     if in_memory and overview.total > settings.exact_rows and find_spec("faiss") is None:
         detail = f"{overview.total:,} tools are searched exactly, which is slow past {settings.exact_rows:,}"
-        findings.append(Finding(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
+        findings.append(Check(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
     return findings
 
 
@@ -188,5 +186,5 @@ def _may_be_made(file: Path) -> bool:
         return False
 
 
-def _bad(what: str, error: ToolscoutError) -> Finding:
-    return Finding(what=what, ok=False, detail=error.message, fix=error.hint)
+def _bad(what: str, error: ToolscoutError) -> Check:
+    return Check(what=what, ok=False, detail=error.message, fix=error.hint)

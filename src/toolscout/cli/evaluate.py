@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.metrics import Labelled, Outcome, read_queries, summarize
+from toolscout.cli.retrieval_metrics import Labelled, Outcome, read_queries, summarize
 
 
 def evaluate(
@@ -34,7 +34,7 @@ def evaluate(
 
     Example: `toolscout eval tools.jsonl queries.jsonl --ranker keyword --json`
     """
-    from toolscout.cli.show import console, print_json
+    from toolscout.cli.output import console, print_json
 
     labelled = read_queries(queries)
     figures = options.run(_evaluate(tools, labelled, ranker, k, store, quiet=json))

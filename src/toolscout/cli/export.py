@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscout.cli import archives, options
+from toolscout.cli import archive_files, options
 
 if TYPE_CHECKING:
     from toolscout.indexing.move import Moved
@@ -26,13 +26,13 @@ def export(
 
     Examples: `toolscout export catalogue.jsonl.gz`, `toolscout export - --store postgresql://db/tools`
     """
-    archives.refuse_json_on_a_stream(file, json)
-    archives.show(options.run(_export(file, store, quiet=json)), "exported", json=json)
+    archive_files.refuse_json_on_a_stream(file, json)
+    archive_files.show(options.run(_export(file, store, quiet=json)), "exported", json=json)
 
 
 async def _export(file: str, store: str | None, *, quiet: bool) -> Moved:
     from toolscout.indexing.move import export_catalogue
 
-    async with archives.opened_store(options.existing(store)) as opened:
-        with archives.progress_bar("exporting", quiet=quiet) as progress, archives.written(file) as out:
+    async with archive_files.opened_store(options.existing(store)) as opened:
+        with archive_files.progress_bar("exporting", quiet=quiet) as progress, archive_files.written(file) as out:
             return await export_catalogue(opened, out, progress)

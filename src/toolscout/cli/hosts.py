@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolscout.config.documents import SECTIONS, is_toolscout, load, read_text, workspace_of
+from toolscout.config.files import SECTIONS, is_toolscout, load, read_text, workspace_of
 from toolscout.config.jsonc import find_value, plain_json, value_at, without_comments
 from toolscout.errors import ConfigError
 

@@ -10,7 +10,7 @@ import typer
 from toolscout.cli import options
 
 if TYPE_CHECKING:
-    from toolscout.cli.front import Change
+    from toolscout.cli.host_import import HostEdit
     from toolscout.cli.hosts import Host, Place
 
 
@@ -32,7 +32,7 @@ def import_(
     """
     import os
 
-    from toolscout.cli.show import print_json
+    from toolscout.cli.output import print_json
     from toolscout.config import config_folder
     from toolscout.errors import UsageError
 
@@ -99,10 +99,10 @@ def _places(host: Host | None, file: Path | None) -> list[Place]:
     return places
 
 
-def _write(places: list[Place], folder: Path, *, named: bool) -> list[Change]:
+def _write(places: list[Place], folder: Path, *, named: bool) -> list[HostEdit]:
     from itertools import groupby
 
-    from toolscout.cli.front import Change, put_in_front
+    from toolscout.cli.host_import import HostEdit, put_in_front
 
     launch = launch_command()
     changes = []
@@ -110,7 +110,7 @@ def _write(places: list[Place], folder: Path, *, named: bool) -> list[Change]:
         group = list(listed)
         reason = _unwritten(group[0], launch, folder, named=named)
         if reason:
-            changes.append(Change(host=group[0].host.name, file=str(file), done="skipped", notes=(reason,)))
+            changes.append(HostEdit(host=group[0].host.name, file=str(file), done="skipped", notes=(reason,)))
         else:
             changes.append(put_in_front(group, launch, folder))
     return changes
@@ -131,8 +131,8 @@ def _unwritten(place: Place, launch: list[str], folder: Path, *, named: bool) ->
     return ""
 
 
-def _undo(folder: Path, host: Host | None, file: Path | None) -> list[Change]:
-    from toolscout.cli.front import undo
+def _undo(folder: Path, host: Host | None, file: Path | None) -> list[HostEdit]:
+    from toolscout.cli.host_import import undo
 
     return undo(folder, host.name if host else None, file)
 
@@ -152,7 +152,7 @@ def _found(place: Place) -> dict[str, Any]:
     }
 
 
-def _changed(change: Change) -> dict[str, Any]:
+def _changed(change: HostEdit) -> dict[str, Any]:
     from dataclasses import asdict
 
     return asdict(change)
@@ -162,7 +162,7 @@ def _show_places(places: list[Place]) -> None:
     from rich import box
     from rich.table import Table
 
-    from toolscout.cli.show import console, safe
+    from toolscout.cli.output import console, safe
 
     out = console()
     if not places:
@@ -197,10 +197,10 @@ def _remark(place: Place) -> str:
     return "; ".join(said)
 
 
-def _show_changes(changes: list[Change]) -> None:
+def _show_changes(changes: list[HostEdit]) -> None:
     from rich.text import Text
 
-    from toolscout.cli.show import console, safe
+    from toolscout.cli.output import console, safe
 
     out = console()
     if not changes:

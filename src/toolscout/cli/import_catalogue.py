@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscout.cli import archives, options
+from toolscout.cli import archive_files, options
 
 if TYPE_CHECKING:
     from toolscout.indexing.move import Moved
@@ -32,13 +32,13 @@ def import_catalogue(
     AuditLog.at(settings.audit, settings.audit_bytes).write("catalogue.import", by=operator(), source=file)
     work = _import(file, settings, quiet=json)
     moved = options.run(work, interrupted="interrupted; nothing unfinished was published")
-    archives.show(moved, "imported", json=json)
+    archive_files.show(moved, "imported", json=json)
 
 
 async def _import(file: str, settings: Settings, *, quiet: bool) -> Moved:
     from toolscout.indexing.move import import_catalogue as move_in
 
-    with archives.readable(file) as read:
-        async with archives.opened_store(settings.store) as opened:
-            with archives.progress_bar("importing", quiet=quiet) as progress:
+    with archive_files.readable(file) as read:
+        async with archive_files.opened_store(settings.store) as opened:
+            with archive_files.progress_bar("importing", quiet=quiet) as progress:
                 return await move_in(opened, read, file, progress, settings=settings)

@@ -41,8 +41,8 @@ def index(
 
     Examples: `toolscout index --sample`, `toolscout index --config mcp.json`, `toolscout index --tools tools.jsonl`
     """
+    from toolscout.cli.output import console, print_json, show_report, show_servers
     from toolscout.cli.serve import config_files
-    from toolscout.cli.show import console, print_json, show_report, show_servers
 
     if sample and tools:
         raise UsageError("--sample and --tools exclude one another", hint="index the sample into a --store of its own")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.times import ago, until
+from toolscout.cli.dates import ago, until
 
 if TYPE_CHECKING:
     from toolscout.models import ApiKey
@@ -47,7 +47,7 @@ def create(
 
     Example: `toolscout keys create --tenant acme --user ann --group engineering --expires 90d`
     """
-    from toolscout.cli.show import console, print_json, safe
+    from toolscout.cli.output import console, print_json, safe
     from toolscout.scout import Scout
 
     ends = until(expires, "--expires") if expires else None
@@ -82,7 +82,7 @@ def list_(
 
     Example: `toolscout keys list --tenant acme`
     """
-    from toolscout.cli.show import print_json
+    from toolscout.cli.output import print_json
     from toolscout.scout import Scout
 
     async def walk() -> list[ApiKey]:
@@ -122,7 +122,7 @@ def _show(keys: list[ApiKey]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from toolscout.cli.show import console, safe
+    from toolscout.cli.output import console, safe
 
     if not keys:
         console().print("There is no key: `toolscout keys create --tenant T` makes one.")
@@ -156,7 +156,7 @@ def _state(key: ApiKey) -> str:
 
 
 def _row(key: ApiKey) -> dict[str, Any]:
-    from toolscout.cli.times import stamp
+    from toolscout.cli.dates import stamp
 
     return {
         "id": key.id,

@@ -71,7 +71,7 @@ async def _decide(settings: Settings, caller: Caller, key: str) -> tuple[Decisio
 
 
 def _show_policy(read: Policy, source: str, *, json: bool) -> None:
-    from toolscout.cli.show import console, print_json, safe
+    from toolscout.cli.output import console, print_json, safe
 
     if json:
         counted = {"allow": len(read.allow), "deny": len(read.deny), "limits": len(read.tools)}
@@ -88,7 +88,7 @@ def _show_policy(read: Policy, source: str, *, json: bool) -> None:
 def _show_decisions(key: str, caller: Caller, see: Decision, call: Decision, *, json: bool) -> None:
     from rich.text import Text
 
-    from toolscout.cli.show import console, print_json, safe
+    from toolscout.cli.output import console, print_json, safe
 
     if json:
         who = {"tenant": caller.tenant, "user": caller.user, "groups": sorted(caller.groups)}

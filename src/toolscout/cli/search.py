@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.nothing import why_nothing
+from toolscout.cli.empty_results import why_nothing
 from toolscout.models import LOCAL, Answer
 
 
@@ -59,7 +59,7 @@ def search(
     Examples: `toolscout search email the team`, `toolscout search create an issue --server github --detail full`,
     `toolscout search "find a flight" --also "book a hotel" --json`
     """
-    from toolscout.cli.show import console, print_json, show_answer
+    from toolscout.cli.output import console, print_json, show_answer
     from toolscout.discovery.format import format_answer, format_answers
 
     asked: dict[str, Any] = {

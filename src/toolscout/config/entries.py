@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolscout.config.documents import Document, read_text
 from toolscout.config.fields import Fields
-from toolscout.config.servers import OAuthConfig, OwnCredentials, ServerConfig, Transport
+from toolscout.config.files import ConfigFile, read_text
+from toolscout.config.server_config import OAuthConfig, OwnCredentials, ServerConfig, Transport
 from toolscout.config.variables import Variables, unknown_references
 from toolscout.errors import ConfigError
 from toolscout.models import Overlay
@@ -34,7 +34,7 @@ _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.A
 
 
 def read_entry(
-    title: str, entry: Any, document: Document, variables: Variables, note: Callable[[str], None]
+    title: str, entry: Any, document: ConfigFile, variables: Variables, note: Callable[[str], None]
 ) -> ServerConfig:
     """Read one server; the variables of one that is switched off are left as they stand."""
     fields = Fields(entry, f"{document.file}: server {title!r}")

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from toolscout.config.documents import Document, is_toolscout, read_document
 from toolscout.config.entries import read_entry
 from toolscout.config.fields import Fields
-from toolscout.config.servers import Config, ServerConfig
+from toolscout.config.files import ConfigFile, is_toolscout, read_config_file
+from toolscout.config.server_config import Config, ServerConfig
 from toolscout.config.variables import Variables
 from toolscout.errors import ConfigError
 
@@ -33,7 +33,7 @@ def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, 
     notes: list[str] = []
     surface = None
     for file in files:
-        document = read_document(file)
+        document = read_config_file(file)
         own = Fields(document.own, f"{document.file}: toolscout")
         own.get("imported")
         core += own.texts("core")
@@ -52,7 +52,7 @@ def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, 
     )
 
 
-def _servers(document: Document, environ: Mapping[str, str], notes: list[str]) -> Iterable[ServerConfig]:
+def _servers(document: ConfigFile, environ: Mapping[str, str], notes: list[str]) -> Iterable[ServerConfig]:
     variables = Variables(
         environ=environ, workspace=document.workspace, inputs=document.inputs, bare=document.host == "gemini"
     )

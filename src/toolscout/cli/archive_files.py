@@ -102,7 +102,7 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Progress]:
 def show(moved: Moved, done: str, *, json: bool) -> None:
     """Say what was moved: on stderr, as stdout may be the archive, or as JSON."""
     if json:
-        from toolscout.cli.show import print_json
+        from toolscout.cli.output import print_json
 
         print_json(asdict(moved))
         return

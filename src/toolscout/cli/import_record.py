@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolscout.config.documents import load
+from toolscout.config.files import load
 from toolscout.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class ImportRecord:
     """The servers of one place, and what undoing goes by."""
 
     path: Path
@@ -47,11 +47,11 @@ class Moved:
         return self.imported.get("own") != own_digest(self.values)
 
 
-def moved_files(folder: Path) -> Iterator[Moved]:
+def import_records(folder: Path) -> Iterator[ImportRecord]:
     """Return every file that an import has written."""
     for path in sorted(folder.glob("*.json")):
         with suppress(ConfigError):
-            moved = Moved(path=path, values=load(path))
+            moved = ImportRecord(path=path, values=load(path))
             if moved.imported:
                 yield moved
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolscout.cli.hosts import Place
-from toolscout.cli.moved import Moved, digest, moved_files, own_digest, write_file
-from toolscout.config.documents import is_toolscout, load, read_text
+from toolscout.cli.import_record import ImportRecord, digest, import_records, own_digest, write_file
+from toolscout.config.files import is_toolscout, load, read_text
 from toolscout.config.jsonc import replace_value, to_json, value_at
 from toolscout.config.variables import references
 from toolscout.errors import ConfigError
@@ -28,7 +28,7 @@ Done = Literal["moved", "unchanged", "skipped", "restored", "put back"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class HostEdit:
     """What was done to one file, and what the user should know about it."""
 
     host: str
@@ -40,15 +40,15 @@ class Change:
     notes: tuple[str, ...] = ()
 
 
-def put_in_front(places: Sequence[Place], launch: Sequence[str], folder: Path) -> Change:
+def put_in_front(places: Sequence[Place], launch: Sequence[str], folder: Path) -> HostEdit:
     """Move the servers of all places of one file behind toolscout; where there are none left, change nothing."""
     host, file = places[0].host, places[0].file
     todo = [place for place in places if place.others]
     if not todo:
-        return Change(host=host.name, file=str(file), done="unchanged")
+        return HostEdit(host=host.name, file=str(file), done="unchanged")
     before, text = file.read_bytes(), read_text(file)
-    records = {record.place: record for record in moved_files(folder)}
-    plans: list[tuple[Place, Path, Moved | None]] = []
+    records = {record.place: record for record in import_records(folder)}
+    plans: list[tuple[Place, Path, ImportRecord | None]] = []
     for place in todo:
         record = records.get((str(file), place.path))
         moved = record.path if record else _free_path(place, folder)
@@ -64,7 +64,7 @@ def put_in_front(places: Sequence[Place], launch: Sequence[str], folder: Path) -
     if file.read_bytes() != before:
         raise ConfigError(f"{file} has changed meanwhile", hint=f"close {host.title} and run it again")
     write_file(file, after, file.stat().st_mode)
-    return Change(
+    return HostEdit(
         host=host.name,
         file=str(file),
         done="moved",
@@ -75,11 +75,11 @@ def put_in_front(places: Sequence[Place], launch: Sequence[str], folder: Path) -
     )
 
 
-def undo(folder: Path, host: str | None = None, file: Path | None = None) -> list[Change]:
+def undo(folder: Path, host: str | None = None, file: Path | None = None) -> list[HostEdit]:
     """Give every host, one host or one file its servers back."""
     wanted = [
         moved
-        for moved in moved_files(folder)
+        for moved in import_records(folder)
         if host in (None, moved.imported.get("host")) and (file is None or moved.place[0] == str(file))
     ]
     wanted.sort(key=lambda moved: moved.place)
@@ -89,11 +89,11 @@ def undo(folder: Path, host: str | None = None, file: Path | None = None) -> lis
     return changes
 
 
-def _undo_file(file: Path, records: list[Moved]) -> Change:
+def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
     """Restore the backup where the file is as we left it; else put the servers back into what it is now."""
     host, backup = str(records[0].imported.get("host")), Path(f"{file}{BACKUP}")
     if not file.is_file():
-        return Change(
+        return HostEdit(
             host=host, file=str(file), done="skipped", notes=("the file is gone; its servers stay where they are",)
         )
     now = file.read_bytes()
@@ -120,7 +120,7 @@ def _undo_file(file: Path, records: list[Moved]) -> Change:
             notes.append(f"your own edits are kept in {record.path}{UNDONE}")
         else:
             record.path.unlink()
-    return Change(
+    return HostEdit(
         host=host,
         file=str(file),
         done="restored" if exact else "put back",
@@ -130,7 +130,7 @@ def _undo_file(file: Path, records: list[Moved]) -> Change:
     )
 
 
-def _put_back(text: str, now: Mapping[str, Any], record: Moved) -> str:
+def _put_back(text: str, now: Mapping[str, Any], record: ImportRecord) -> str:
     """Replace toolscout's entry by the servers that it stood for; whatever else is there now stays."""
     kept: dict[str, Any] = {}
     for title, entry in now.items():
@@ -182,7 +182,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _moved_document(place: Place, record: Moved | None, after: bytes) -> bytes:
+def _moved_document(place: Place, record: ImportRecord | None, after: bytes) -> bytes:
     """Write the place's servers, untouched, with the record of where they came from."""
     section = place.path[-1]
     values: dict[str, Any] = dict(record.values) if record else {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolscout.config.fields import Fields
 from toolscout.config.jsonc import read_jsonc
-from toolscout.config.registry import is_server_json, read_server_json
+from toolscout.config.server_json import is_server_json, read_server_json
 from toolscout.errors import ConfigError
 
 SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
@@ -23,7 +23,7 @@ _LAUNCHERS = frozenset({"uvx", "uv", "pipx"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class ConfigFile:
     """One file: its entries as they stand, and what else in it matters to them."""
 
     file: str
@@ -36,14 +36,14 @@ class Document:
     """The host that the entries were written for, where that is known."""
 
 
-def read_document(path: str | Path) -> Document:
+def read_config_file(path: str | Path) -> ConfigFile:
     """Read a file of any known format."""
     file, values = str(path), load(path)
     own = Fields(values.get("toolscout", {}), f"{file}: toolscout").values
     imported = own.get("imported")
     imported = imported if isinstance(imported, Mapping) else {}
     origin = PurePath(str(imported.get("file") or Path(path).absolute()))
-    return Document(
+    return ConfigFile(
         file=file,
         entries=_entries(values, file),
         inputs=_inputs(values, file),
