@@ -226,16 +226,16 @@ def test_a_write_that_fails_leaves_the_hosts_file_as_it_was(
 def test_a_file_that_the_host_changes_meanwhile_is_not_overwritten(
     home: Path, toolscout: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolscout.cli import front
+    from toolscout.cli import host_import
 
     file = write(home / ".cursor" / "mcp.json", {"mcpServers": {"a": ENTRY}})
-    written = front.write_file
+    write_file = host_import.write_file
 
     def interfering(path: Path, data: bytes, mode: int) -> None:
-        written(path, data, mode)
+        write_file(path, data, mode)
         file.write_text('{"mcpServers": {"b": {}}}', "utf-8")
 
-    monkeypatch.setattr(front, "write_file", interfering)
+    monkeypatch.setattr(host_import, "write_file", interfering)
     ran = toolscout("import", "--write")
     assert ran.code == 2
     assert "has changed meanwhile" in ran.err

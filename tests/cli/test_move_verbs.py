@@ -92,7 +92,7 @@ def test_json_and_a_pipe_exclude_one_another(toolscout, sample_store):
             "line 2: it is no JSON",
         ),
         ("broken.jsonl.gz", b"this is not compressed", "cannot be read"),
-        ("cut.jsonl.gz", gzip.compress(b"x" * 10_000)[:20], "cannot be read"),
+        ("cut.jsonl.gz", gzip.compress(b"x" * 10_000, mtime=0)[:20], "cannot be read"),
         (
             "tools.jsonl",
             b'{"name": "send", "description": "no archive"}\n',
