@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from toolscout.config import Config, ServerConfig
-from toolscout.downstream.pool import Downstream
+from toolscout.downstream.servers import DownstreamServers
 from toolscout.models import Caller
 from toolscout.settings import Settings
 
@@ -86,9 +86,9 @@ def fake(folder: Path, title: str = "fake", *options: str, **fields: Any) -> Fak
 
 @dataclass
 class Opened:
-    """A running Downstream and what it reported."""
+    """A running DownstreamServers and what it reported."""
 
-    downstream: Downstream
+    downstream: DownstreamServers
     changes: list[str] = field(default_factory=list)
 
     async def state(self, key: str, *states: str) -> Any:
@@ -109,7 +109,7 @@ class Opened:
 @asynccontextmanager
 async def opened(*configs: ServerConfig, settings: Settings = QUICK, ready: bool = True) -> AsyncIterator[Opened]:
     """Start servers and wait until they are ready, unless told not to; afterwards nothing of them is left."""
-    downstream = Downstream(Config(servers=configs), settings)
+    downstream = DownstreamServers(Config(servers=configs), settings)
     found = Opened(downstream)
 
     async def on_change(key: str) -> None:

@@ -13,8 +13,7 @@ import pytest
 from downstreams import Opened, alive, fake, gone, opened
 from guarantees import guarantee
 from toolscout.config import ServerConfig
-from toolscout.downstream.pipes import Ring
-from toolscout.downstream.process import open_process
+from toolscout.downstream.process import StderrBuffer, open_process
 from toolscout.downstream.reaper import Reaper
 from toolscout.settings import Settings
 
@@ -23,13 +22,13 @@ GATEWAY = textwrap.dedent(
     import asyncio, signal, sys
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background hands down "ignore"
     from toolscout.config import Config, ServerConfig
-    from toolscout.downstream.pool import Downstream
+    from toolscout.downstream.servers import DownstreamServers
     from toolscout.models import Caller
     from toolscout.settings import Settings
 
     async def main():
         config = ServerConfig(title="fake", transport="stdio", command=sys.executable, args=tuple(sys.argv[1:]))
-        downstream = Downstream(Config(servers=(config,)), Settings())
+        downstream = DownstreamServers(Config(servers=(config,)), Settings())
         ready = asyncio.Event()
 
         async def on_change(key):
@@ -139,7 +138,7 @@ async def test_an_end_that_is_cut_short_still_closes_the_pipes_and_leaves_the_gr
     reaper, inside = Reaper(), asyncio.get_running_loop().create_future()
 
     async def hold():
-        async with open_process(config, Settings(), reaper=reaper, errors=Ring(100)) as (read, _):
+        async with open_process(config, Settings(), reaper=reaper, errors=StderrBuffer(100)) as (read, _):
             inside.set_result(read._child)
             await asyncio.Event().wait()
 

@@ -10,9 +10,9 @@ from fake_http import fake_http
 from guarantees import guarantee
 from toolscout.config import ServerConfig
 from toolscout.downstream import egress
-from toolscout.downstream.dial import Route, dial
+from toolscout.downstream.connect import Endpoint, connect
 from toolscout.downstream.egress import check_address, checked_transport, resolve
-from toolscout.downstream.pipes import Ring
+from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.reaper import Reaper
 from toolscout.errors import CallError, ServerUnavailableError
 
@@ -102,9 +102,11 @@ async def test_a_listener_sees_nothing_whatever_the_spelling():
     with fake_http() as server:
         port = server.server_address[1]
         for spelling in SPELLINGS:
-            route = Route(config=web(f"http://{spelling}:{port}/mcp"), settings=QUICK, reaper=Reaper(), errors=Ring(0))
+            route = Endpoint(
+                config=web(f"http://{spelling}:{port}/mcp"), settings=QUICK, reaper=Reaper(), errors=StderrBuffer(0)
+            )
             with pytest.raises(ServerUnavailableError, match=r"may not be dialled|no address|InvalidURL"):
-                async with dial(route):
+                async with connect(route):
                     pass
         assert server.connections == 0
         async with opened(web(f"{server.origin}/mcp", private=True)) as here:

@@ -9,8 +9,7 @@ import pytest
 from downstreams import QUICK, fake, opened
 from guarantees import guarantee
 from toolscout.config import ServerConfig, read_config
-from toolscout.downstream.pipes import Ring
-from toolscout.downstream.process import INHERITED, child_environment
+from toolscout.downstream.process import INHERITED, StderrBuffer, child_environment
 from toolscout.downstream.reaper import MARK
 
 METACHARACTERS = [
@@ -95,7 +94,7 @@ async def test_standard_error_is_kept_within_bounds(tmp_path):
 @guarantee("proc:env")
 @pytest.mark.parametrize("size", [0, 1, 10])
 def test_a_ring_keeps_the_last_bytes(size):
-    ring = Ring(size)
+    ring = StderrBuffer(size)
     for part in (b"abc", b"", b"defghijklmnop", b"q"):
         ring.add(part)
     assert ring.text(100) == ("abcdefghijklmnopq"[-size:] if size else "")

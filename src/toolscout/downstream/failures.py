@@ -5,9 +5,9 @@ from __future__ import annotations
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
+from toolscout.downstream.http_client import UNREACHABLE
 from toolscout.downstream.lines import TOO_LONG
 from toolscout.downstream.session import Session
-from toolscout.downstream.web import UNREACHABLE
 from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
 
 _LOOK = "look at what it did before you call again"

@@ -32,7 +32,7 @@ _UNAUTHORIZED = 401
 _Flow = AsyncGenerator[httpx2.Request, httpx2.Response]
 
 
-class OwnToken(httpx2.Auth):
+class GatewayTokenAuth(httpx2.Auth):
     """Puts the gateway's own token on every request, and renews it when it is old or refused."""
 
     def __init__(self, title: str, url: str, config: OAuthConfig) -> None:

@@ -31,8 +31,8 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
 )
 
-from toolscout.downstream.calls import CALL, Call, Noting, NotSentError
-from toolscout.downstream.negotiate import Agreed, Era, envelope, negotiate
+from toolscout.downstream.in_flight import CURRENT_REQUEST, InFlightRequest, NotSentError, SendTracker
+from toolscout.downstream.negotiation import Era, NegotiatedProtocol, envelope, negotiate
 from toolscout.errors import CallError
 
 ASKED = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
@@ -53,9 +53,9 @@ class Session:
         """Speak through a dispatcher; `changed` is told, cheaply and often, that a list is not what it was."""
         self._dispatcher = dispatcher
         self._changed = changed
-        self._calls: set[Call] = set()
+        self._calls: set[InFlightRequest] = set()
         self._numbers = count(1)
-        self.agreed = Agreed(version="")
+        self.agreed = NegotiatedProtocol(version="")
         self.listening = asyncio.Event()
         self.closed = asyncio.Event()
         self.blamed = False
@@ -72,7 +72,7 @@ class Session:
         self.reason = self.reason or reason
         self.closed.set()
 
-    async def request(self, method: str, params: Mapping[str, Any], call: Call) -> dict[str, Any]:
+    async def request(self, method: str, params: Mapping[str, Any], call: InFlightRequest) -> dict[str, Any]:
         """Send one request once; the deadline is the caller's, and leaving early tells the server to stop.
 
         NotSentError says that the session has ended and nothing of the request was written.
@@ -88,7 +88,7 @@ class Session:
             raise CallError("the arguments cannot be written as JSON; nothing was sent", hint="correct them") from error
         if method in _ASKING:
             self._calls.add(call)
-        token = CALL.set(call)
+        token = CURRENT_REQUEST.set(call)
         try:
             return await self._dispatcher.send_raw_request(method, stamped, options)
         except MCPError as error:
@@ -96,10 +96,12 @@ class Session:
                 raise NotSentError from None
             raise
         finally:
-            CALL.reset(token)
+            CURRENT_REQUEST.reset(token)
             self._calls.discard(call)
 
-    def _stamped(self, method: str, params: Mapping[str, Any], call: Call, options: CallOptions) -> dict[str, Any]:
+    def _stamped(
+        self, method: str, params: Mapping[str, Any], call: InFlightRequest, options: CallOptions
+    ) -> dict[str, Any]:
         """Add what the version asks for; the caller's own envelope is not handed on, only what its client can do."""
         meta = {key: value for key, value in (params.get("_meta") or {}).items() if key not in _OURS}
         headers = {**call.headers, MCP_PROTOCOL_VERSION_HEADER: self.agreed.version}
@@ -115,7 +117,7 @@ class Session:
 
     async def pulse(self) -> None:
         """Ask for a sign of life; an error of the server's own is one too."""
-        await self.request("server/discover" if self.agreed.modern else "ping", {}, Call())
+        await self.request("server/discover" if self.agreed.modern else "ping", {}, InFlightRequest())
 
     async def listen(self) -> None:
         """Keep a subscription to list changes open, where the version needs one; it ends with the session."""
@@ -127,7 +129,7 @@ class Session:
         pause_s = 1.0
         while not self.closed.is_set():
             options: CallOptions = {"request_id": f"listen-{next(self._numbers)}"}
-            stamped = self._stamped("subscriptions/listen", wanted, Call(), options)
+            stamped = self._stamped("subscriptions/listen", wanted, InFlightRequest(), options)
             try:
                 await self._dispatcher.send_raw_request("subscriptions/listen", stamped, options)
             except MCPError as error:
@@ -187,7 +189,7 @@ async def open_session(
 ) -> AsyncIterator[Session]:
     """Open a session over a transport and agree on a version; leaving closes both."""
     async with transport as (read, write):
-        dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, Noting(write))
+        dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, SendTracker(write))
         session = Session(dispatcher, changed)
 
         async def run(*, task_status: anyio.abc.TaskStatus[None]) -> None:

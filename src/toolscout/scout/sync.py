@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from toolscout.config import Config
-from toolscout.downstream.pool import Downstream
+from toolscout.downstream.servers import DownstreamServers
 from toolscout.errors import ToolscoutError
 from toolscout.models import IndexReport, ServerStatus
 from toolscout.ports import LiveServer, ToolSource
@@ -46,7 +46,7 @@ class CatalogueSync:
         Other processes may keep the same catalogue: each connects to every server, one at a time indexes it.
         """
         self._config = config
-        self._downstream = Downstream(config, settings, known=known)
+        self._downstream = DownstreamServers(config, settings, known=known)
         self._settings = settings
         self._index = index
         self._remove = remove

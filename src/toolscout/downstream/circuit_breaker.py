@@ -8,7 +8,7 @@ from collections.abc import Callable
 from toolscout.errors import ServerUnavailableError
 
 
-class Breaker:
+class CircuitBreaker:
     """The state of one server: closed, open until a moment, or half open while one call tries."""
 
     def __init__(

@@ -14,12 +14,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
 from toolscout.config import ServerConfig, Transport
-from toolscout.downstream.negotiate import Era
-from toolscout.downstream.pipes import Ring
-from toolscout.downstream.process import open_process
+from toolscout.downstream.http_client import DownstreamHttpClient, in_words, open_http, open_sse
+from toolscout.downstream.negotiation import Era
+from toolscout.downstream.process import StderrBuffer, open_process
 from toolscout.downstream.reaper import Reaper
 from toolscout.downstream.session import Session, open_session
-from toolscout.downstream.web import WebClient, in_words, open_http, open_sse
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
@@ -27,20 +26,20 @@ _ASK = "see what it says in its log or on standard error"
 
 
 @dataclass(slots=True, kw_only=True)
-class Route:
+class Endpoint:
     """What is known of the way to a server: its config, and what earlier sessions found out."""
 
     config: ServerConfig
     settings: Settings
     reaper: Reaper
-    errors: Ring
+    errors: StderrBuffer
     era: Era = "unknown"
     transport: Transport | None = None
     changed: Callable[[], None] = field(default=lambda: None)
 
 
 @asynccontextmanager
-async def dial(route: Route) -> AsyncIterator[Session]:
+async def connect(route: Endpoint) -> AsyncIterator[Session]:
     """Open a session; where the config leaves the transport open and HTTP is refused, the older one is tried."""
     async with AsyncExitStack() as stack:
         transport = route.transport or route.config.transport
@@ -59,8 +58,12 @@ class _RefusedError(Exception):
 
 
 @asynccontextmanager
-async def _dialled(route: Route, transport: Transport) -> AsyncIterator[Session]:
-    client = WebClient(route.config, route.settings, contained=transport == "http") if transport != "stdio" else None
+async def _dialled(route: Endpoint, transport: Transport) -> AsyncIterator[Session]:
+    client = (
+        DownstreamHttpClient(route.config, route.settings, contained=transport == "http")
+        if transport != "stdio"
+        else None
+    )
     opened = False
     try:
         async with open_session(_transport(route, transport, client), _era(route, transport), route.changed) as session:
@@ -86,12 +89,14 @@ async def _dialled(route: Route, transport: Transport) -> AsyncIterator[Session]
         raise failure from error
 
 
-def _era(route: Route, transport: Transport) -> Era:
+def _era(route: Endpoint, transport: Transport) -> Era:
     """The event stream belongs to the handshake era: nothing newer is spoken over it."""
     return "handshake" if transport == "sse" else route.era
 
 
-def _transport(route: Route, transport: Transport, client: WebClient | None) -> AbstractAsyncContextManager[Any]:
+def _transport(
+    route: Endpoint, transport: Transport, client: DownstreamHttpClient | None
+) -> AbstractAsyncContextManager[Any]:
     if client is not None:
         return (
             open_http(route.config, route.settings, client) if transport == "http" else open_sse(route.config, client)
@@ -110,7 +115,9 @@ def _transport(route: Route, transport: Transport, client: WebClient | None) -> 
     return open_process(route.config, route.settings, reaper=route.reaper, errors=route.errors)
 
 
-def _failure(route: Route, error: BaseException, client: WebClient | None) -> ServerUnavailableError | None:
+def _failure(
+    route: Endpoint, error: BaseException, client: DownstreamHttpClient | None
+) -> ServerUnavailableError | None:
     """Say in one sentence why a session could not be opened; None for a cancellation, which stays one."""
     found = first_cause(error)
     if isinstance(found, ServerUnavailableError):

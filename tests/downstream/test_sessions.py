@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from downstreams import ANYONE, fake, gone, opened, until
+from downstreams import ANYONE, alive, fake, gone, opened, until
 from servers import free_port, listening, stdio
 from toolscout.config import ServerConfig
-from toolscout.downstream import tenants
+from toolscout.downstream import sessions
 from toolscout.errors import CallError
 from toolscout.models import Caller
 
@@ -209,7 +209,7 @@ async def test_tenants_have_sessions_of_their_own_unless_they_may_share(tmp_path
 
 
 async def test_the_session_that_was_not_used_for_longest_makes_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(tenants, "MOST", 2)
+    monkeypatch.setattr(sessions, "MOST", 2)
     server = fake(tmp_path)
     async with opened(server.config) as here:
         for tenant in ("a", "b", "a", "c", "a"):
@@ -225,11 +225,10 @@ async def test_the_session_that_was_not_used_for_longest_makes_room(tmp_path, mo
 
 
 async def test_a_tenants_session_is_closed_when_nobody_uses_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(tenants.Tenants.__init__, "__kwdefaults__", {"idle_s": 0.2})
+    monkeypatch.setattr(sessions.SessionPool.__init__, "__kwdefaults__", {"idle_s": 0.2})
     server = fake(tmp_path)
     async with opened(server.config) as here:
         await here.call("fake", "echo", caller=Caller(tenant="a"))
-        sessions = here.downstream.servers["fake"]._tenants._sessions
-        await until(lambda: not sessions)
+        await until(lambda: len(server.starts) == 2 and not alive(server.starts[-1]))
         await here.call("fake", "echo", caller=Caller(tenant="a"))
         assert len(server.starts) == 3

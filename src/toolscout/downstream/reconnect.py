@@ -12,12 +12,12 @@ from typing import Any, Literal
 from mcp.shared.exceptions import MCPError
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.calls import NotSentError
 from toolscout.downstream.failures import unavailable
-from toolscout.downstream.owned import Owned
-from toolscout.downstream.pipes import Ring
+from toolscout.downstream.http_client import UNREACHABLE
+from toolscout.downstream.in_flight import NotSentError
+from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.session import Session
-from toolscout.downstream.web import UNREACHABLE
+from toolscout.downstream.sessions import SessionTask
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
@@ -29,15 +29,15 @@ HEALTH_S = 30.0
 _PULSE_S = 5.0
 
 
-class Keeper:
+class ReconnectingSession:
     """How a server is, and the tasks that keep it so; `changed` is told when it came up or went down."""
 
     def __init__(
         self,
         config: ServerConfig,
         settings: Settings,
-        open_one: Callable[[], Owned],
-        errors: Ring,
+        open_one: Callable[[], SessionTask],
+        errors: StderrBuffer,
         changed: Callable[[], None],
     ) -> None:
         """Take the way to open a session; nothing happens before `start`."""
@@ -46,7 +46,7 @@ class Keeper:
         self._open_one = open_one
         self._errors = errors
         self._changed = changed
-        self._home: Owned | None = None
+        self._home: SessionTask | None = None
         self._suspected = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
@@ -133,7 +133,7 @@ class Keeper:
     def _pause_s(self, attempt: int) -> float:
         return float(min(self._settings.backoff_first_s * 2 ** min(attempt, 30), self._settings.backoff_most_s))
 
-    async def _pulse(self, home: Owned) -> None:
+    async def _pulse(self, home: SessionTask) -> None:
         """Give up a session that does not answer a plain question; it is opened anew, and reported if that fails."""
         session = await home.ready()
         try:

@@ -10,8 +10,8 @@ from downstreams import QUICK, fake, gone, healthy, opened, until
 from guarantees import guarantee
 from servers import stdio
 from toolscout.config import Config
-from toolscout.downstream.breaker import Breaker
-from toolscout.downstream.pool import Downstream
+from toolscout.downstream.circuit_breaker import CircuitBreaker
+from toolscout.downstream.servers import DownstreamServers
 from toolscout.errors import ServerUnavailableError
 
 
@@ -44,7 +44,7 @@ async def test_servers_that_are_slow_or_never_start_delay_nobody(tmp_path):
 @guarantee("fault:start")
 async def test_starting_returns_before_any_server_has_answered(tmp_path):
     mute = fake(tmp_path, "mute", "--start", "never")
-    downstream = Downstream(Config(servers=(mute.config,)), QUICK)
+    downstream = DownstreamServers(Config(servers=(mute.config,)), QUICK)
 
     async def ignore(key):
         pass
@@ -99,7 +99,7 @@ async def test_after_the_pause_one_call_is_let_through_and_success_closes_the_br
 @guarantee("fault:breaker")
 def test_the_breaker_is_half_open_after_30_seconds_and_lets_one_call_through():
     now = [0.0]
-    breaker = Breaker("x", failures=5, pause_s=30.0, clock=lambda: now[0])
+    breaker = CircuitBreaker("x", failures=5, pause_s=30.0, clock=lambda: now[0])
     for _ in range(5):
         breaker.enter()
         breaker.fail()

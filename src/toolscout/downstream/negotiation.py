@@ -38,7 +38,7 @@ DISCOVER_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
+class NegotiatedProtocol:
     """What both sides agreed on."""
 
     version: str
@@ -68,7 +68,7 @@ def envelope(version: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def negotiate(dispatcher: JSONRPCDispatcher, era: Era) -> Agreed:
+async def negotiate(dispatcher: JSONRPCDispatcher, era: Era) -> NegotiatedProtocol:
     """Agree on a version; an era that is known from before is not asked for again."""
     if era != "handshake":
         agreed = await _discover(dispatcher, LATEST_MODERN_VERSION)
@@ -85,7 +85,7 @@ async def negotiate(dispatcher: JSONRPCDispatcher, era: Era) -> Agreed:
         return agreed
 
 
-async def _discover(dispatcher: JSONRPCDispatcher, version: str) -> Agreed | None:
+async def _discover(dispatcher: JSONRPCDispatcher, version: str) -> NegotiatedProtocol | None:
     options: CallOptions = {
         "cancel_on_abandon": False,
         "headers": {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: "server/discover"},
@@ -100,7 +100,7 @@ async def _discover(dispatcher: JSONRPCDispatcher, version: str) -> Agreed | Non
         return await _discover(dispatcher, mutual) if mutual and mutual != version else None
     offered = raw.get("supportedVersions")
     found = [item for item in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and item in offered]
-    return Agreed(version=found[-1], capabilities=_mapping(raw.get("capabilities"))) if found else None
+    return NegotiatedProtocol(version=found[-1], capabilities=_mapping(raw.get("capabilities"))) if found else None
 
 
 def _supported(error: MCPError) -> str | None:
@@ -111,7 +111,7 @@ def _supported(error: MCPError) -> str | None:
     return next((item for item in reversed(MODERN_PROTOCOL_VERSIONS) if item in offered), None)
 
 
-async def _initialize(dispatcher: JSONRPCDispatcher) -> Agreed:
+async def _initialize(dispatcher: JSONRPCDispatcher) -> NegotiatedProtocol:
     params = {
         "protocolVersion": LATEST_HANDSHAKE_VERSION,
         "capabilities": dict(HANDSHAKE_CAPABILITIES),
@@ -124,7 +124,7 @@ async def _initialize(dispatcher: JSONRPCDispatcher) -> Agreed:
             f"it speaks protocol {version!r}, which toolscout does not", hint="update the server, or toolscout"
         )
     await dispatcher.notify("notifications/initialized", None, {"headers": {MCP_PROTOCOL_VERSION_HEADER: version}})
-    return Agreed(version=version, capabilities=_mapping(raw.get("capabilities")))
+    return NegotiatedProtocol(version=version, capabilities=_mapping(raw.get("capabilities")))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ Page = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ToolPages:
     """The definitions as they came, how long they may be kept (None: not said), and why the reading stopped early."""
 
     tools: tuple[Mapping[str, Any], ...]
@@ -25,7 +25,7 @@ class Listing:
     cut: str = ""
 
 
-async def list_all(ask: Page, settings: Settings) -> Listing:
+async def read_all_pages(ask: Page, settings: Settings) -> ToolPages:
     """Ask for page after page; beyond `max_tools`, no further than the page that holds the first one too many."""
     tools: list[Mapping[str, Any]] = []
     cursors: set[str] = set()
@@ -55,7 +55,7 @@ async def list_all(ask: Page, settings: Settings) -> Listing:
         params = {"cursor": cursor}
     else:
         cut = f"its list of tools has more than {MOST_PAGES} pages"
-    return Listing(tools=tuple(tools), ttl_s=ttl_s, cut=cut)
+    return ToolPages(tools=tuple(tools), ttl_s=ttl_s, cut=cut)
 
 
 def _sooner(ttl_s: float | None, said: Any) -> float | None:

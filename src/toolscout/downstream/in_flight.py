@@ -16,14 +16,14 @@ from toolscout.ports import Upstream
 
 _ANSWER_S = 600.0
 
-CALL: ContextVar[Call | None] = ContextVar("call", default=None)
+CURRENT_REQUEST: ContextVar[InFlightRequest | None] = ContextVar("call", default=None)
 
 
 class NotSentError(Exception):
     """The connection was closed before the first byte of a request was written."""
 
 
-class Noting:
+class SendTracker:
     """A write stream that notes on each call whether it was handed to the transport."""
 
     def __init__(self, inner: Any) -> None:
@@ -32,7 +32,7 @@ class Noting:
 
     async def send(self, item: SessionMessage) -> None:
         """Hand a message to the transport."""
-        call = CALL.get()
+        call = CURRENT_REQUEST.get()
         if call is not None:
             call.sent = True
         try:
@@ -57,7 +57,7 @@ class Noting:
         await self.aclose()
 
 
-class Call:
+class InFlightRequest:
     """A request under way: whom to tell and ask, when it must end, and whether it may have reached the server."""
 
     def __init__(self, upstream: Upstream | None = None, headers: Mapping[str, str] | None = None) -> None:

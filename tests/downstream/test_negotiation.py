@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from toolscout.downstream import negotiate as module
-from toolscout.downstream.negotiate import negotiate
+from toolscout.downstream import negotiation as module
+from toolscout.downstream.negotiation import negotiate
 from toolscout.errors import ServerUnavailableError
 
 MODERN, OLD = "2026-07-28", "2025-06-18"

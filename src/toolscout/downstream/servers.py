@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from toolscout.config import Config, ServerConfig
-from toolscout.downstream.live import DownstreamServer
+from toolscout.downstream.debounce import Debouncer
 from toolscout.downstream.reaper import Reaper
-from toolscout.downstream.watch import Coalesced
+from toolscout.downstream.server import DownstreamServer
 from toolscout.models import Overlay
 from toolscout.ports import LiveServer
 from toolscout.settings import Settings
@@ -22,17 +22,7 @@ _log = logging.getLogger("toolscout")
 OnChange = Callable[[str], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """What an edit of the config did, by slug; `kept` holds those whose session went on, whatever else changed."""
-
-    added: frozenset[str] = frozenset()
-    removed: frozenset[str] = frozenset()
-    replaced: frozenset[str] = frozenset()
-    kept: frozenset[str] = frozenset()
-
-
-class Downstream:
+class DownstreamServers:
     """The live servers of one gateway."""
 
     def __init__(self, config: Config, settings: Settings, *, known: Mapping[str, str] | None = None) -> None:
@@ -41,7 +31,7 @@ class Downstream:
         self._reaper = Reaper()
         self._known = dict(known or {})
         self._servers: dict[str, DownstreamServer] = {}
-        self._notices: dict[str, Coalesced] = {}
+        self._notices: dict[str, Debouncer] = {}
         self._on_change: OnChange | None = None
         self._applying = asyncio.Lock()
         for key, server in self._slugs(config.servers).items():
@@ -58,7 +48,7 @@ class Downstream:
         for server in self._servers.values():
             server.start()
 
-    async def apply(self, config: Config) -> Applied:
+    async def apply(self, config: Config) -> None:
         """Follow an edit: only what differs is connected, closed or connected anew."""
         async with self._applying:
             wanted = self._slugs(config.servers)
@@ -69,22 +59,16 @@ class Downstream:
             for key in both - other:
                 if self._servers[key].config != wanted[key]:
                     self._servers[key].config = wanted[key]
-                    self._notices[key].ask()
+                    self._notices[key].trigger()
             for key in wanted.keys() - (both - other):
                 self._add(key, wanted[key])
                 if self._on_change is not None:
                     self._servers[key].start()
-            return Applied(
-                added=frozenset(wanted.keys() - both),
-                removed=frozenset(gone),
-                replaced=frozenset(other),
-                kept=frozenset(both - other),
-            )
 
     def ask_again(self, key: str) -> None:
         """Tell of a server as if it had changed, as soon as its interval allows; one that is gone is not told of."""
         if key in self._notices:
-            self._notices[key].ask()
+            self._notices[key].trigger()
 
     async def close(self) -> None:
         """End every session and process; nothing of any server is left afterwards."""
@@ -93,9 +77,9 @@ class Downstream:
             await asyncio.to_thread(self._reaper.close)
 
     def _add(self, key: str, config: ServerConfig) -> None:
-        notice = Coalesced(lambda: self._notify(key), self._settings.reindex_interval_s)
+        notice = Debouncer(lambda: self._notify(key), self._settings.reindex_interval_s)
         self._notices[key] = notice
-        self._servers[key] = DownstreamServer(key, config, self._settings, self._reaper, changed=notice.ask)
+        self._servers[key] = DownstreamServer(key, config, self._settings, self._reaper, changed=notice.trigger)
 
     async def _drop(self, key: str) -> None:
         await self._notices.pop(key).close()
@@ -107,7 +91,7 @@ class Downstream:
             return
         await self._on_change(key)
         if server.ttl_s is not None and key in self._notices:
-            self._notices[key].ask_in(server.ttl_s)
+            self._notices[key].trigger_in(server.ttl_s)
 
     def _slugs(self, configs: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
         known = {**self._known, **{key: server.config.title for key, server in self._servers.items()}}

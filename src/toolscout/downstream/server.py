@@ -13,18 +13,17 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_m
 from mcp_types import METHOD_NOT_FOUND
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.breaker import Breaker
-from toolscout.downstream.calls import Call, NotSentError
-from toolscout.downstream.dial import Route, dial
+from toolscout.downstream.circuit_breaker import CircuitBreaker
+from toolscout.downstream.connect import Endpoint, connect
 from toolscout.downstream.failures import is_gone, timed_out, translate
-from toolscout.downstream.keeper import Keeper
-from toolscout.downstream.listing import Listing, list_all
-from toolscout.downstream.owned import Owned
-from toolscout.downstream.pipes import Ring
+from toolscout.downstream.http_client import UNREACHABLE
+from toolscout.downstream.in_flight import InFlightRequest, NotSentError
+from toolscout.downstream.paging import ToolPages, read_all_pages
+from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.reaper import Reaper
+from toolscout.downstream.reconnect import ReconnectingSession
 from toolscout.downstream.session import Session
-from toolscout.downstream.tenants import Tenants
-from toolscout.downstream.web import UNREACHABLE
+from toolscout.downstream.sessions import SessionPool, SessionTask
 from toolscout.errors import CallError
 from toolscout.models import Caller, Server, ServerStatus
 from toolscout.ports import Upstream
@@ -45,12 +44,14 @@ class DownstreamServer:
         self.key = key
         self.config = config
         self._settings = settings
-        self._errors = Ring(settings.stderr_bytes)
-        self._route = Route(config=config, settings=settings, reaper=reaper, errors=self._errors, changed=changed)
-        self._keeper = Keeper(config, settings, self._open, self._errors, changed)
-        self._tenants = Tenants(config, self._open)
+        self._errors = StderrBuffer(settings.stderr_bytes)
+        self._route = Endpoint(config=config, settings=settings, reaper=reaper, errors=self._errors, changed=changed)
+        self._keeper = ReconnectingSession(config, settings, self._open, self._errors, changed)
+        self._tenants = SessionPool(config, self._open)
         self._slots = asyncio.Semaphore(config.concurrency)
-        self._breaker = Breaker(config.title, failures=settings.breaker_failures, pause_s=settings.breaker_pause_s)
+        self._breaker = CircuitBreaker(
+            config.title, failures=settings.breaker_failures, pause_s=settings.breaker_pause_s
+        )
         self._tools = 0
         self._headers: dict[str, dict[tuple[str, ...], str]] = {}
         self.ttl_s: float | None = None
@@ -85,9 +86,9 @@ class DownstreamServer:
         """End every session and process of this server."""
         await asyncio.gather(self._keeper.close(), self._tenants.close())
 
-    def _open(self, config: ServerConfig | None = None) -> Owned:
+    def _open(self, config: ServerConfig | None = None) -> SessionTask:
         route = self._route if config in (None, self._route.config) else replace(self._route, config=config)
-        return Owned(self.config.title, lambda: dial(route), self._settings.connect_timeout_s)
+        return SessionTask(self.config.title, lambda: connect(route), self._settings.connect_timeout_s)
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
         """Return the definitions of all tools, as the server sent them."""
@@ -96,7 +97,7 @@ class DownstreamServer:
 
         async def page(params: Mapping[str, Any]) -> Mapping[str, Any]:
             try:
-                return await self._exchange("tools/list", params, Caller(), Call(), home=True)
+                return await self._exchange("tools/list", params, Caller(), InFlightRequest(), home=True)
             except CallError as error:
                 if tools is None and error.details.get("code") == METHOD_NOT_FOUND:
                     return {"tools": []}
@@ -104,11 +105,11 @@ class DownstreamServer:
 
         # A list that cannot be read now is asked for again before long.
         self.ttl_s = _LIST_AGAIN_S
-        listing = await list_all(page, self._settings)
+        listing = await read_all_pages(page, self._settings)
         self._learn(listing, modern=session.agreed.modern)
         return listing.tools
 
-    def _learn(self, listing: Listing, *, modern: bool) -> None:
+    def _learn(self, listing: ToolPages, *, modern: bool) -> None:
         self._tools = len(listing.tools)
         self.ttl_s = listing.ttl_s
         if self._keeper.state == "ready":
@@ -134,16 +135,16 @@ class DownstreamServer:
         """Call a tool once and return its raw result; `extra` are further parameters of the request."""
         params = {**(extra or {}), "name": name, "arguments": dict(arguments)}
         headers = mcp_param_headers(self._headers[name], arguments) if name in self._headers else {}
-        return await self._exchange("tools/call", params, caller, Call(upstream, headers))
+        return await self._exchange("tools/call", params, caller, InFlightRequest(upstream, headers))
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, caller: Caller, upstream: Upstream | None = None
     ) -> Mapping[str, Any]:
         """Send any other request once and return its raw result."""
-        return await self._exchange(method, dict(params or {}), caller, Call(upstream))
+        return await self._exchange(method, dict(params or {}), caller, InFlightRequest(upstream))
 
     async def _exchange(
-        self, method: str, params: Mapping[str, Any], caller: Caller, call: Call, *, home: bool = False
+        self, method: str, params: Mapping[str, Any], caller: Caller, call: InFlightRequest, *, home: bool = False
     ) -> Mapping[str, Any]:
         """Send one request once, within its deadline, and say of every failure whether it may have been carried out."""
         trial = self._breaker.enter()
@@ -168,7 +169,9 @@ class DownstreamServer:
             if trial:
                 self._breaker.leave()
 
-    async def _sent(self, session: Session, method: str, params: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+    async def _sent(
+        self, session: Session, method: str, params: Mapping[str, Any], call: InFlightRequest
+    ) -> Mapping[str, Any]:
         try:
             result = await session.request(method, params, call)
         except NotSentError:

@@ -1,4 +1,4 @@
-"""What leads to indexing again: changes that servers report, lists that run out, edits of config files."""
+"""A debouncer: many triggers in a short time lead to one run."""
 
 from __future__ import annotations
 
@@ -9,33 +9,29 @@ from contextlib import suppress
 
 _log = logging.getLogger("toolscout")
 
-_POLL_S = 1.0
 
-Stamp = tuple[int, int, int] | None
-
-
-class Coalesced:
+class Debouncer:
     """Something to do, at most once per interval and never twice at once, however often it is asked for."""
 
     def __init__(self, act: Callable[[], Awaitable[None]], interval_s: float) -> None:
         """Do `act` when asked; it costs one task in all."""
         self._act = act
         self._interval_s = interval_s
-        self._asked = asyncio.Event()
+        self._triggered = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def ask(self) -> None:
+    def trigger(self) -> None:
         """Ask for it; asking a thousand times a second is as good as once."""
-        self._asked.set()
+        self._triggered.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
-    def ask_in(self, seconds: float) -> None:
+    def trigger_in(self, seconds: float) -> None:
         """Ask for it later; a second time replaces the first."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(max(seconds, self._interval_s), self.ask)
+        self._timer = asyncio.get_running_loop().call_later(max(seconds, self._interval_s), self.trigger)
 
     async def close(self) -> None:
         """Do nothing more."""
@@ -48,8 +44,8 @@ class Coalesced:
 
     async def _run(self) -> None:
         while True:
-            await self._asked.wait()
-            self._asked.clear()
+            await self._triggered.wait()
+            self._triggered.clear()
             try:
                 await self._act()
             except Exception:  # noqa: BLE001 - what follows a change must not end the watching

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from toolscout.config import ServerConfig
 from toolscout.downstream.egress import checked_transport
-from toolscout.downstream.oauth import OwnToken
+from toolscout.downstream.oauth import GatewayTokenAuth
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
@@ -97,7 +97,7 @@ def _unlogged(_record: logging.LogRecord) -> bool:
 logging.getLogger("httpx2").addFilter(_unlogged)
 
 
-class WebClient(httpx2.AsyncClient):
+class DownstreamHttpClient(httpx2.AsyncClient):
     """An HTTP client whose failures become answers: in the SDK, one exception would end every call of the session."""
 
     def __init__(self, config: ServerConfig, settings: Settings, *, contained: bool = True) -> None:
@@ -105,9 +105,9 @@ class WebClient(httpx2.AsyncClient):
         super().__init__(
             transport=_BoundedTransport(config, settings, config.timeout_s + _CONNECT_S),
             headers={**config.headers, "Accept-Encoding": "identity"},
-            auth=OwnToken(config.title, config.url, config.oauth) if config.oauth else None,
+            auth=GatewayTokenAuth(config.title, config.url, config.oauth) if config.oauth else None,
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
-            trust_env=False,  # a proxy from the environment would dial in our place, unchecked
+            trust_env=False,  # a proxy from the environment would connect in our place, unchecked
         )
         self._contained = contained
         self.on_lost: Callable[[str], None] = lambda _: None
@@ -193,7 +193,7 @@ def in_words(error: Exception) -> str:
 
 
 @asynccontextmanager
-async def open_http(config: ServerConfig, settings: Settings, client: WebClient) -> AsyncIterator[Any]:
+async def open_http(config: ServerConfig, settings: Settings, client: DownstreamHttpClient) -> AsyncIterator[Any]:
     """Give the two ends of a streamable HTTP connection."""
     async with (
         client,
@@ -203,7 +203,7 @@ async def open_http(config: ServerConfig, settings: Settings, client: WebClient)
 
 
 @asynccontextmanager
-async def open_sse(config: ServerConfig, client: WebClient) -> AsyncIterator[Any]:
+async def open_sse(config: ServerConfig, client: DownstreamHttpClient) -> AsyncIterator[Any]:
     """Give the two ends of a connection of the first protocol: events down, posts up."""
 
     def own_client(
