@@ -27,7 +27,7 @@ MAY_IMPORT = {
     **dict.fromkeys(PIPELINES, BOTTOM | SHARED),
     "scout": BOTTOM | SHARED | ADAPTERS | PIPELINES,
     "gateway": BOTTOM | SHARED | PIPELINES | {"scout"},
-    "registry": BOTTOM | SHARED | PIPELINES | {"scout"},
+    "registry": BOTTOM | SHARED | PIPELINES | {"scout", "sources"},
     "cli": BOTTOM | SHARED | ADAPTERS | PIPELINES | DATA | {"scout", "gateway", ""},
     "sample": set(),
     "__main__": {"cli"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -163,17 +164,18 @@ async def test_a_provider_can_be_indexed_and_called(scout: Scout) -> None:
     assert (match.tool.keywords, match.tool.input_schema["required"]) == (("memo",), ["text"])
     result = await scout.call_tool("notebook__take_note", {"text": "milk"}, caller=Caller(user="ann"))
     assert result.result["structuredContent"] == {"noted": "milk"}
-    assert result.text == '{"noted": "milk"}'
+    assert json.loads(result.text) == {"noted": "milk"}
     failed = await scout.call_tool("notebook__take_note", {"text": "boom"}, caller=Caller(user="ann"))
     assert (failed.is_error, failed.text) == (True, "ValueError: no ink")
 
 
-async def test_a_provider_that_can_be_walked_is_a_provider_still(scout: Scout) -> None:
+async def test_a_provider_that_is_iterable_is_still_a_provider(scout: Scout) -> None:
     class Pages(Notebook, list[str]):
-        """A notebook whose pages can be walked."""
+        """A notebook that is also a list of its pages."""
 
     await scout.index_server_tools("notebook", Pages(["page one"]))
-    assert (await scout.call_tool("notebook__take_note", {"text": "milk"})).text == '{"noted": "milk"}'
+    result = await scout.call_tool("notebook__take_note", {"text": "milk"})
+    assert json.loads(result.text) == {"noted": "milk"}
 
 
 async def test_only_a_trusted_servers_word_counts_for_reading(scout: Scout) -> None:

@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolscout.errors import ServerUnavailableError
-from toolscout.models import Answer, Caller, Dropped, IndexReport, Server
-from toolscout.ports import Embedder, Upstream
+from toolscout.models import Answer, Caller, Dropped, IndexReport
+from toolscout.ports import Embedder
 from toolscout.registry.definitions import SERVER
 from toolscout.registry.thread import LoopThread
 from toolscout.scout import Scout
 from toolscout.settings import Settings
+from toolscout.sources.rows import RowsSource
 
 Row = Mapping[str, Any]
 
@@ -36,30 +36,6 @@ class Catalogue:
 
 
 Latest = Callable[[], Catalogue]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """A server's worth of rows for the index walk."""
-
-    rows: Sequence[Row]
-    server: Server = SERVER
-
-    async def list_tools(self) -> Sequence[Row]:
-        """Return the rows."""
-        return self.rows
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],  # noqa: ARG002 - the registry calls its tools itself
-        *,
-        caller: Caller,  # noqa: ARG002
-        upstream: Upstream | None = None,  # noqa: ARG002
-        extra: Mapping[str, Any] | None = None,  # noqa: ARG002
-    ) -> Mapping[str, Any]:
-        """Refuse: tools are called where their callers are, never on the engine's thread."""
-        raise ServerUnavailableError(f"{name} is called by its registry", hint="use registry.call_tool")
 
 
 @dataclass(slots=True)
@@ -165,14 +141,14 @@ async def _index(state: _State, scout: Scout, latest: Latest, revision: int) -> 
         if state.revision >= revision:
             return ()
         catalogue = latest()
-        report = await scout.index([Rows(rows=catalogue.rows)])
+        report = await scout.index([RowsSource(server=SERVER, rows=catalogue.rows)])
         state.revision = catalogue.revision
         return report.dropped
 
 
 async def _index_own(state: _State, scout: Scout, rows: Sequence[Row], caller: Caller) -> IndexReport:
     async with state.publishing:
-        return await scout.index([Rows(rows=rows)], caller=caller)
+        return await scout.index([RowsSource(server=SERVER, rows=rows)], caller=caller)
 
 
 async def _end(state: _State) -> None:

@@ -15,11 +15,11 @@ from mcp_types import Tool as SdkTool
 
 from toolscout.errors import InvalidValueError
 from toolscout.models import ToolMetadata
-from toolscout.registry.asking import ask, is_async
 from toolscout.registry.context import current_context
 from toolscout.registry.definitions import Definition, read_definition
-from toolscout.registry.results import Result, to_result
+from toolscout.registry.results import Result
 from toolscout.settings import Settings
+from toolscout.sources.provider_calls import ask, is_async, to_result
 
 Run = Callable[[dict[str, Any]], Awaitable[Result]]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from toolscout.models import ToolMetadata
 from toolscout.ports import ToolProvider
-from toolscout.registry.asking import ask
 from toolscout.registry.definitions import clean_name
 from toolscout.registry.problems import Problems
 from toolscout.registry.providers import asking, is_being_asked, said
 from toolscout.settings import Settings
+from toolscout.sources.provider_calls import ask
 
 _MOST_DOUBLINGS = 5
 _SHOWN = 3

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from toolscout.ports import ToolProvider
-from toolscout.registry.asking import ask
 from toolscout.registry.request import request_providers
 from toolscout.settings import Settings
+from toolscout.sources.provider_calls import ask
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection

@@ -12,11 +12,11 @@ from mcp.shared.exceptions import MCPError
 
 from toolscout.errors import BadToolError, CallError, CallTimeoutError, ToolscoutError
 from toolscout.ports import ToolProvider
-from toolscout.registry.asking import OverdueError, ask
 from toolscout.registry.definitions import Definition, read_definition
 from toolscout.registry.problems import Problems, name_of
-from toolscout.registry.results import Result, meant, to_result
+from toolscout.registry.results import Result, meant
 from toolscout.settings import Settings
+from toolscout.sources.provider_calls import OverdueError, ask, to_result
 
 _asked: ContextVar[frozenset[int]] = ContextVar("toolscout_asked", default=frozenset())
 _acting: ContextVar[ToolProvider | None] = ContextVar("toolscout_acting", default=None)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 
 from toolscout.errors import ToolscoutError, to_wire
@@ -19,22 +18,7 @@ Result = CallToolResult | InputRequiredResult
 REPAIRS = "toolscout/repairs"
 """Where a result says which slips in the arguments were repaired."""
 
-_PLAIN = FuncMetadata(arg_model=ArgModelBase)
 _log = logging.getLogger("toolscout")
-
-
-def to_result(value: Any, *, structured: bool = False) -> Result:
-    """Turn a value into a result; `structured` says that the tool has an output schema, which a mapping then fills."""
-    if hasattr(value, "to_mcp_result"):
-        value = value.to_mcp_result()
-        if isinstance(value, tuple):
-            return CallToolResult(content=list(value[0]), structured_content=value[1])
-    if isinstance(value, Mapping) and isinstance(value.get("content"), list) and "type" not in value:
-        return CallToolResult.model_validate(dict(value))
-    result = _PLAIN.convert_result(value)
-    if structured and isinstance(result, CallToolResult) and isinstance(value, Mapping):
-        return result.model_copy(update={"structured_content": dict(value)})
-    return result
 
 
 def with_repairs(result: Result, repairs: Sequence[str]) -> Result:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import partial
 from typing import Any
 
 from toolscout.errors import CallTimeoutError, ServerUnavailableError, ToolNotFoundError
 from toolscout.models import Caller, Server
 from toolscout.ports import ToolProvider, Upstream
+from toolscout.sources.provider_calls import ask, to_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,8 @@ class ProviderSource:
         """Return the definition of every tool that the provider lists, with its keywords."""
         try:
             async with asyncio.timeout(self.timeout_s):
-                listed = [_plain(item) for item in await asked(self.provider.list_tool_metadata)]
-                return [{**item, **_plain(await asked(self.provider.get_tool, item["name"]) or {})} for item in listed]
+                metadata = await ask(self.provider.list_tool_metadata, self.timeout_s)
+                return [await self._define(_plain(item)) for item in metadata]
         except TimeoutError:
             reason = f"it took longer than {self.timeout_s:g} s"
         except Exception as error:  # noqa: BLE001 - whatever an author's code raises costs only its own tools
@@ -47,8 +47,8 @@ class ProviderSource:
     ) -> Mapping[str, Any]:
         """Call the provider once; what it raises is the tool's own failure."""
         try:
-            async with asyncio.timeout(self.timeout_s):
-                return to_result(await asked(self.provider.call_tool, name, arguments))
+            value = await ask(partial(self.provider.call_tool, name, arguments), self.timeout_s)
+            return to_result(value, structured=True).model_dump(by_alias=True, mode="json", exclude_none=True)
         except ToolNotFoundError:
             raise
         except TimeoutError:
@@ -58,26 +58,9 @@ class ProviderSource:
         except Exception as error:  # noqa: BLE001 - the model is told, and can do something else
             return {"content": [{"type": "text", "text": f"{type(error).__name__}: {error}"}], "isError": True}
 
-
-async def asked(method: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a method that may be synchronous, off the event loop then, or asynchronous."""
-    if inspect.iscoroutinefunction(method):
-        return await method(*arguments)
-    answer = await asyncio.to_thread(method, *arguments)
-    return await answer if inspect.isawaitable(answer) else answer
-
-
-def to_result(value: Any) -> Mapping[str, Any]:
-    """Write what a tool returned as an MCP result, unless it is one already."""
-    if hasattr(value, "model_dump"):
-        value = value.model_dump(by_alias=True, mode="json", exclude_none=True)
-    if isinstance(value, Mapping) and isinstance(value.get("content"), list):
-        return value
-    if isinstance(value, str):
-        return {"content": [{"type": "text", "text": value}]}
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    content = [] if value is None else [{"type": "text", "text": text}]
-    return {"content": content, **({"structuredContent": value} if isinstance(value, Mapping) else {})}
+    async def _define(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        definition = await ask(partial(self.provider.get_tool, metadata["name"]), self.timeout_s)
+        return {**metadata, **_plain(definition or {})}
 
 
 def _plain(item: Any) -> dict[str, Any]:

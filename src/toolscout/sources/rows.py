@@ -1,4 +1,4 @@
-"""Tools from a `tools.jsonl` file or from Python objects, one provider for each server that they name."""
+"""Raw tool definitions as sources: from a `tools.jsonl` file, from Python objects, or as a live server listed them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolscout.tool_keys import server_slug
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsSource:
-    """The rows of one server."""
+    """The raw definitions ("rows") of one server's tools. They can be indexed; somebody else calls the tools."""
 
     server: Server
     rows: Sequence[Mapping[str, Any]]
@@ -87,6 +87,6 @@ def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[
             problem = f"not JSON: {error}"
         if problem:
             if strict:
-                raise InputFileError(f"{path}:{number}: {problem}", hint="correct the line, or leave --strict away")
+                raise InputFileError(f"{path}:{number}: {problem}", hint="correct the line, or omit --strict")
             bad.append(Dropped(where=f"{path}:{number}", reason=problem))
     return rows, bad

@@ -1,4 +1,4 @@
-"""Asking code that is not ours: synchronous or asynchronous, within a deadline, and never at the cost of the asker."""
+"""Calls of an author's code, synchronous or asynchronous, within a deadline; and its values as MCP results."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import threading
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
+    from mcp_types import CallToolResult, InputRequiredResult
 
 _GRACE = 10
 
 
 class OverdueError(TimeoutError):
-    """The deadline passed; the call goes on for all we know, and nobody waits for it."""
+    """The deadline passed. The call may still run; nobody waits for it."""
 
 
 def is_async(call: Callable[..., Any]) -> bool:
@@ -29,9 +33,9 @@ def is_async(call: Callable[..., Any]) -> bool:
 
 
 async def ask(call: Callable[[], Any], timeout_s: float | None, *, most: int | None = None) -> Any:
-    """Return what `call` gives; raise OverdueError when it takes longer, whether or not it heeds being cancelled.
+    """Return the value of `call`; raise OverdueError after the timeout, even when the call ignores its cancellation.
 
-    With `most`, what it gives is taken apart into a list of at most so many items, where it was made: a generator may
+    With `most`, the value is read into a list of at most so many items, in the thread that made it: a generator may
     block, and may never end.
     """
     if timeout_s is None:
@@ -47,6 +51,22 @@ async def ask(call: Callable[[], Any], timeout_s: float | None, *, most: int | N
     finally:
         if not task.done():
             _abandon(task)
+
+
+def to_result(value: Any, *, structured: bool = False) -> CallToolResult | InputRequiredResult:
+    """Turn a value into an MCP result, as the SDK does; with `structured`, a mapping is its structured content too."""
+    from mcp_types import CallToolResult
+
+    if hasattr(value, "to_mcp_result"):
+        value = value.to_mcp_result()
+        if isinstance(value, tuple):
+            return CallToolResult(content=list(value[0]), structured_content=value[1])
+    if isinstance(value, Mapping) and isinstance(value.get("content"), list) and "type" not in value:
+        return CallToolResult.model_validate(dict(value))
+    result = _without_schema().convert_result(value)
+    if structured and isinstance(result, CallToolResult) and isinstance(value, Mapping):
+        return result.model_copy(update={"structured_content": dict(value)})
+    return result
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
@@ -80,6 +100,14 @@ async def in_thread(call: Callable[[], Any]) -> Any:
 
     threading.Thread(target=work, name="toolscout-asked", daemon=True).start()
     return await future
+
+
+@functools.cache
+def _without_schema() -> FuncMetadata:
+    """Return the SDK's converter of values, for a tool without an output schema."""
+    from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
+
+    return FuncMetadata(arg_model=ArgModelBase)
 
 
 async def _answer(call: Callable[[], Any], most: int | None) -> Any:
