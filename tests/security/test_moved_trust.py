@@ -11,7 +11,7 @@ import pytest
 from definitions import OTHER, POISON, scout_over
 from guarantees import guarantee
 from toolscout import Scout
-from toolscout.indexing.move import Moved, export_catalogue, import_catalogue
+from toolscout.indexing.move import ArchiveReport, export_catalogue, import_catalogue
 from toolscout.indexing.trust import KEPT_OUT
 from toolscout.models import Scope, Verdict
 
@@ -46,7 +46,7 @@ def forged(archive: list[dict[str, Any]], **lie: Any) -> list[dict[str, Any]]:
     ]
 
 
-async def bring(scout: Scout, archive: list[dict[str, Any]]) -> Moved:
+async def bring(scout: Scout, archive: list[dict[str, Any]]) -> ArchiveReport:
     lines = [json.dumps(row).encode() for row in archive]
     return await import_catalogue(scout._store, lambda: iter(lines), "the archive", settings=scout._settings)
 

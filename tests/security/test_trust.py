@@ -23,7 +23,7 @@ from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import StoreError
 from toolscout.indexing.normalize import normalize_tool
-from toolscout.indexing.trust import CHANGED, KEPT_OUT, judge
+from toolscout.indexing.trust import CHANGED, KEPT_OUT, judge_tool
 from toolscout.models import Overlay, Pin, Scope, Server
 
 SERVER = Server(key="notes", title="notes")
@@ -85,9 +85,9 @@ def changed_at(path: tuple[Any, ...], change: Callable[[str], str]) -> dict[str,
 
 def pinned(raw: dict[str, Any], **options: Any) -> Any:
     """Judge a definition against the pin of the whole one."""
-    first = judge(tool_of(WHOLE), None, screened=True, strict=False, now=1.0)
+    first = judge_tool(tool_of(WHOLE), None, screened=True, strict=False, now=1.0)
     options = {"screened": False, "strict": False, "now": 2.0, **options}
-    return judge(tool_of(raw), first.pin, **options)
+    return judge_tool(tool_of(raw), first.pin, **options)
 
 
 def tool_of(raw: dict[str, Any], server: Server = SERVER) -> Any:
@@ -130,8 +130,8 @@ def test_what_the_operator_writes_over_a_definition_is_no_change_of_the_servers(
         overlay=Overlay(tags=("paper",), category="office"),
         tool_overlays={"sync": Overlay(description="My own words.", keywords=("k",), enabled=False)},
     )
-    first = judge(tool_of(WHOLE), None, screened=True, strict=True, now=1.0)
-    again = judge(tool_of(WHOLE, overlaid), first.pin, screened=True, strict=True, now=2.0)
+    first = judge_tool(tool_of(WHOLE), None, screened=True, strict=True, now=1.0)
+    again = judge_tool(tool_of(WHOLE, overlaid), first.pin, screened=True, strict=True, now=2.0)
     assert (again.changed, again.tool.quarantine_reason) == (False, "")
 
 
@@ -139,9 +139,9 @@ def test_what_the_operator_writes_over_a_definition_is_no_change_of_the_servers(
 def test_an_overlay_that_goes_uncovers_no_text_that_was_never_screened() -> None:
     covered = replace(SERVER, tool_overlays={"sync": Overlay(description="My own words.")})
     raw = {**WHOLE, "description": POISON}
-    first = judge(tool_of(raw, covered), None, screened=True, strict=False, now=1.0)
+    first = judge_tool(tool_of(raw, covered), None, screened=True, strict=False, now=1.0)
     assert not first.tool.quarantine_reason
-    assert judge(tool_of(raw), first.pin, screened=True, strict=False, now=2.0).tool.quarantine_reason
+    assert judge_tool(tool_of(raw), first.pin, screened=True, strict=False, now=2.0).tool.quarantine_reason
 
 
 @guarantee("catalog:pin")
@@ -150,15 +150,17 @@ def test_an_overlay_that_goes_uncovers_no_text_that_was_never_screened() -> None
 def test_what_is_kept_out_stays_out_whatever_it_turns_into(strict: bool, screened: bool) -> None:
     pin = Pin(key="notes__sync", fingerprint=tool_of(WHOLE).fingerprint, verdict="kept_out")
     for raw in (WHOLE, {**WHOLE, "description": "Harmless."}):
-        assert judge(tool_of(raw), pin, screened=screened, strict=strict, now=2.0).tool.quarantine_reason == KEPT_OUT
+        assert (
+            judge_tool(tool_of(raw), pin, screened=screened, strict=strict, now=2.0).tool.quarantine_reason == KEPT_OUT
+        )
 
 
 @guarantee("catalog:pin")
 def test_what_was_approved_is_approved_as_it_was_then() -> None:
     raw = {**WHOLE, "description": POISON}
     pin = Pin(key="notes__sync", fingerprint=tool_of(raw).fingerprint, verdict="approved")
-    assert not judge(tool_of(raw), pin, screened=True, strict=True, now=2.0).tool.quarantine_reason
-    other = judge(tool_of({**raw, "description": POISON + "!"}), pin, screened=True, strict=False, now=2.0)
+    assert not judge_tool(tool_of(raw), pin, screened=True, strict=True, now=2.0).tool.quarantine_reason
+    other = judge_tool(tool_of({**raw, "description": POISON + "!"}), pin, screened=True, strict=False, now=2.0)
     assert (other.changed, bool(other.tool.quarantine_reason)) == (True, True)
 
 

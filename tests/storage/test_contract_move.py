@@ -9,7 +9,7 @@ from catalogues import OpenStore, keys, many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout
-from toolscout.indexing.move import Moved, export_catalogue, import_catalogue
+from toolscout.indexing.move import ArchiveReport, export_catalogue, import_catalogue
 from toolscout.indexing.trust import write_pin
 from toolscout.models import Caller, Pin, Scope
 from toolscout.policy.rules import may_see
@@ -28,13 +28,13 @@ STUDIO = [
 QUERIES = ("create invoice", "delete the photo", "export a calendar or a song", "paint a wall", "read recipe")
 
 
-async def exported(store: Store) -> tuple[bytes, Moved]:
+async def exported(store: Store) -> tuple[bytes, ArchiveReport]:
     out = io.BytesIO()
     moved = await export_catalogue(store, out)
     return out.getvalue(), moved
 
 
-async def imported(store: Store, archive: bytes, progress: Any = None) -> Moved:
+async def imported(store: Store, archive: bytes, progress: Any = None) -> ArchiveReport:
     return await import_catalogue(store, lambda: io.BytesIO(archive), "the archive", progress)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from toolscout.errors import InputFileError, UsageError
 
 if TYPE_CHECKING:
-    from toolscout.indexing.move import Moved
+    from toolscout.indexing.move import ArchiveReport
     from toolscout.ports import Progress, Store
 
 STREAM = "-"
@@ -99,7 +99,7 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def show(moved: Moved, done: str, *, json: bool) -> None:
+def show(moved: ArchiveReport, done: str, *, json: bool) -> None:
     """Say what was moved: on stderr, as stdout may be the archive, or as JSON."""
     if json:
         from toolscout.cli.output import print_json

@@ -9,7 +9,7 @@ import typer
 from toolscout.cli import archive_files, options
 
 if TYPE_CHECKING:
-    from toolscout.indexing.move import Moved
+    from toolscout.indexing.move import ArchiveReport
 
 
 def export(
@@ -30,7 +30,7 @@ def export(
     archive_files.show(options.run(_export(file, store, quiet=json)), "exported", json=json)
 
 
-async def _export(file: str, store: str | None, *, quiet: bool) -> Moved:
+async def _export(file: str, store: str | None, *, quiet: bool) -> ArchiveReport:
     from toolscout.indexing.move import export_catalogue
 
     async with archive_files.opened_store(options.existing(store)) as opened:

@@ -9,7 +9,7 @@ import typer
 from toolscout.cli import archive_files, options
 
 if TYPE_CHECKING:
-    from toolscout.indexing.move import Moved
+    from toolscout.indexing.move import ArchiveReport
     from toolscout.settings import Settings
 
 
@@ -35,7 +35,7 @@ def import_catalogue(
     archive_files.show(moved, "imported", json=json)
 
 
-async def _import(file: str, settings: Settings, *, quiet: bool) -> Moved:
+async def _import(file: str, settings: Settings, *, quiet: bool) -> ArchiveReport:
     from toolscout.indexing.move import import_catalogue as move_in
 
     with archive_files.readable(file) as read:

@@ -32,14 +32,14 @@ _HINT = "export the catalogue again; nothing was imported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class ArchiveHeader:
     """How an archive begins: whose vectors it brings, "" when it has none."""
 
     model_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class ArchivedTool:
     """A tool with the stamp under which it was published."""
 
     tool: Tool
@@ -47,7 +47,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
+class ArchivedSwitch:
     """A decision by hand about one tool."""
 
     key: str
@@ -55,17 +55,17 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ArchivedVector:
     """A vector under the hash of its text."""
 
     text_hash: str
     vector: FloatArray
 
 
-Item = Header | Scope | Server | Stored | Switch | Pin | Kept
+ArchiveItem = ArchiveHeader | Scope | Server | ArchivedTool | ArchivedSwitch | Pin | ArchivedVector
 
 
-def write_items(items: Iterable[Item]) -> Iterator[bytes]:
+def write_items(items: Iterable[ArchiveItem]) -> Iterator[bytes]:
     """Write items as lines; `write_end` has to follow them."""
     for item in items:
         yield _line(_write(item))
@@ -76,7 +76,7 @@ def write_end(counts: Mapping[str, int]) -> bytes:
     return _line({"kind": "end", **{kind: counts.get(kind, 0) for kind in COUNTED}})
 
 
-def read_items(lines: Iterable[bytes], where: str) -> Iterator[Item]:
+def read_items(lines: Iterable[bytes], where: str) -> Iterator[ArchiveItem]:
     """Read items back, each checked against those before it; a bad line is named by its number."""
     reader = _Reader()
     number = 0
@@ -92,31 +92,31 @@ def read_items(lines: Iterable[bytes], where: str) -> Iterator[Item]:
         raise InputFileError(f"{where} ends after line {number}, before its last line", hint=_HINT)
 
 
-def kind_of(item: Item) -> str:
+def kind_of(item: ArchiveItem) -> str:
     """Name what an item is, as the last line counts it."""
     return _KINDS[type(item)]
 
 
 _KINDS: Mapping[type[object], str] = {
-    Header: "header",
+    ArchiveHeader: "header",
     Scope: "scope",
     Server: "server",
-    Stored: "tool",
-    Switch: "switch",
+    ArchivedTool: "tool",
+    ArchivedSwitch: "switch",
     Pin: "pin",
-    Kept: "vector",
+    ArchivedVector: "vector",
 }
 
 
-def _write(item: Item) -> dict[str, Any]:
-    if isinstance(item, Header):
+def _write(item: ArchiveItem) -> dict[str, Any]:
+    if isinstance(item, ArchiveHeader):
         return {"format": FORMAT, "version": VERSION, "model": item.model_id}
-    if isinstance(item, Kept):
+    if isinstance(item, ArchivedVector):
         data = base64.b64encode(item.vector.astype("<f2").tobytes()).decode()
         return {"kind": "vector", "text": item.text_hash, "f2": data}
     if isinstance(item, Server):
         return {"kind": "server", "key": item.key, "title": item.title, "trusted": item.trusted}
-    if isinstance(item, Stored):
+    if isinstance(item, ArchivedTool):
         told = {field.name: getattr(item.tool, field.name) for field in fields(Tool) if field.name not in _PLACE}
         return {"kind": "tool", "stamp": item.stamp, **told}
     if isinstance(item, Pin):
@@ -133,7 +133,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.ended = False
-        self._header: Header | None = None
+        self._header: ArchiveHeader | None = None
         self._scope: Scope | None = None
         self._scopes: set[Scope] = set()
         self._servers: set[str] = set()
@@ -142,7 +142,7 @@ class _Reader:
         self._dimension = 0
         self._counts = dict.fromkeys(COUNTED, 0)
 
-    def read(self, row: Any) -> Item | None:
+    def read(self, row: Any) -> ArchiveItem | None:
         if not isinstance(row, dict):
             raise TypeError("it is no JSON object")
         if self._header is None:
@@ -159,7 +159,7 @@ class _Reader:
         if self._scope is None and kind != "scope":
             raise ValueError(f"a {kind} comes before any scope")
         self._counts[kind] += 1
-        readers: Mapping[str, Callable[[Mapping[str, Any]], Item]] = {
+        readers: Mapping[str, Callable[[Mapping[str, Any]], ArchiveItem]] = {
             "scope": self._begin,
             "server": self._server,
             "tool": self._tool,
@@ -185,7 +185,7 @@ class _Reader:
         self._servers.add(server.key)
         return server
 
-    def _tool(self, row: Mapping[str, Any]) -> Stored:
+    def _tool(self, row: Mapping[str, Any]) -> ArchivedTool:
         assert self._scope is not None  # noqa: S101 - checked in `read`
         told = {field.name: _value(row, field) for field in fields(Tool) if field.name not in _PLACE}
         tool = Tool(**told, tenant=self._scope.tenant, owner=self._scope.owner)
@@ -196,10 +196,10 @@ class _Reader:
         if not tool.fingerprint:
             raise ValueError("the tool has no fingerprint")
         self._keys.add(tool.key)
-        return Stored(tool=tool, stamp=_text(row, "stamp"))
+        return ArchivedTool(tool=tool, stamp=_text(row, "stamp"))
 
-    def _switch(self, row: Mapping[str, Any]) -> Switch:
-        return Switch(key=_text(row, "key"), enabled=_flag(row, "enabled"))
+    def _switch(self, row: Mapping[str, Any]) -> ArchivedSwitch:
+        return ArchivedSwitch(key=_text(row, "key"), enabled=_flag(row, "enabled"))
 
     def _pin(self, row: Mapping[str, Any]) -> Pin:
         """Read a pin; what the screen found is not taken from a file: it looks again."""
@@ -216,7 +216,7 @@ class _Reader:
         self._pins.add(key)
         return Pin(key=key, fingerprint=_text(row, "fingerprint"), verdict=verdict, at=at, before=before)
 
-    def _vector(self, row: Mapping[str, Any]) -> Kept:
+    def _vector(self, row: Mapping[str, Any]) -> ArchivedVector:
         import numpy as np
 
         text_hash = _text(row, "text")
@@ -234,7 +234,7 @@ class _Reader:
         vector = np.frombuffer(data, dtype="<f2").astype(np.float32)
         if not np.isfinite(vector).all():
             raise ValueError("the vector holds a number that is none")
-        return Kept(text_hash=text_hash, vector=vector)
+        return ArchivedVector(text_hash=text_hash, vector=vector)
 
     def _end(self, row: Mapping[str, Any]) -> None:
         for kind, count in self._counts.items():
@@ -243,12 +243,12 @@ class _Reader:
         self.ended = True
 
 
-def _header(row: Mapping[str, Any]) -> Header:
+def _header(row: Mapping[str, Any]) -> ArchiveHeader:
     if row.get("format") != FORMAT:
         raise ValueError(f'it does not begin with {{"format": "{FORMAT}"}}')
     if row.get("version") != VERSION:
         raise ValueError(f"it is of version {row.get('version')}, this toolscout reads version {VERSION}")
-    return Header(model_id=_text(row, "model"))
+    return ArchiveHeader(model_id=_text(row, "model"))
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

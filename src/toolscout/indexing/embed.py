@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from toolscout.errors import DimensionError, EmbedderError
 from toolscout.indexing.enrich import text_hash, to_document
-from toolscout.indexing.prepare import Prepared
+from toolscout.indexing.prepare import PreparedServer
 from toolscout.ports import Embedder, Progress, Store
 
 _CHUNK = 2_048
@@ -27,7 +27,7 @@ class Embedded:
 
 
 async def embed_missing(
-    store: Store, embedder: Embedder | None, prepared: Sequence[Prepared], current: str, progress: Progress | None
+    store: Store, embedder: Embedder | None, prepared: Sequence[PreparedServer], current: str, progress: Progress | None
 ) -> Embedded:
     """Embed what is new, and what an earlier failure or another model left without a vector.
 

@@ -9,8 +9,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from toolscout.errors import BadToolError, ServerUnavailableError
-from toolscout.indexing.prepare import Prepared, kept_as_it_was, prepare_server
-from toolscout.indexing.trust import KIND, definition_of, read_pin, write_pin
+from toolscout.indexing.prepare import PreparedServer, prepare_server, unchanged_server
+from toolscout.indexing.trust import PIN_KIND, definition_of, read_pin, write_pin
 from toolscout.models import Dropped, Pin, Scope
 from toolscout.ports import Store, ToolSource
 from toolscout.settings import Settings
@@ -19,7 +19,7 @@ from toolscout.tool_keys import assign_slugs, server_slug
 
 async def fetch_servers(
     store: Store, sources: Sequence[ToolSource], scope: Scope, settings: Settings, *, strict: bool = False
-) -> tuple[list[Prepared], list[Dropped]]:
+) -> tuple[list[PreparedServer], list[Dropped]]:
     """Return each server's part of the publication, and which slugs collided; strict refuses all for one bad tool.
 
     One of several servers that cannot be listed now keeps the tools that it had, and is reported.
@@ -36,14 +36,14 @@ async def fetch_servers(
         except ServerUnavailableError as error:
             if len(sources) == 1:
                 raise
-            part = kept_as_it_was(server, published, error.message)
+            part = unchanged_server(server, published, error.message)
         else:
-            pins = {item.name: read_pin(item) for item in await store.records(KIND, scope, f"{server.key}__")}
+            pins = {item.name: read_pin(item) for item in await store.records(PIN_KIND, scope, f"{server.key}__")}
             part = await asyncio.to_thread(
                 prepare_server, server, raw, published, settings, owner=scope.owner, pins=pins, now=time.time()
             )
             fresh = {pin.key: pin for pin in part.pins}
-            await keep_pins(store, scope, fresh, pins, shown=part.offered | (published.keys() - part.keys))
+            await keep_pins(store, scope, fresh, pins, shown=part.changed_definitions | (published.keys() - part.keys))
         if strict and part.dropped:
             first = part.dropped[0]
             raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")

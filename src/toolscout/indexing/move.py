@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import toolscout.indexing.archive as archive
 from toolscout.errors import StoreError
-from toolscout.indexing.archive import Header, Item, Kept, Stored, Switch
+from toolscout.indexing.archive import ArchivedSwitch, ArchivedTool, ArchivedVector, ArchiveHeader, ArchiveItem
 from toolscout.indexing.enrich import enrich_tool, restamp, text_hash, to_document
 from toolscout.indexing.fetch import keep_pins
-from toolscout.indexing.trust import KIND, Judged, judge, read_pin, settle
+from toolscout.indexing.trust import PIN_KIND, JudgedTool, judge_tool, merge_pins, read_pin
 from toolscout.models import Caller, Pin, Publication, Scope, Server, Tool
 from toolscout.policy.keys import KIND as KEY
 from toolscout.ports import Progress, Store
@@ -28,7 +28,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class ArchiveReport:
     """What was carried, counted; `unembedded` tools have no vector of the store's model."""
 
     scopes: int
@@ -45,20 +45,20 @@ class Moved:
     model_id: str
 
 
-async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | None = None) -> Moved:
+async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | None = None) -> ArchiveReport:
     """Write everything that a store holds; each scope is read as it is at one moment."""
     counts: Counter[str] = Counter()
     known = unembedded = 0
     model_id = await _model_of(store)
-    out.writelines(archive.write_items([Header(model_id=model_id)]))
+    out.writelines(archive.write_items([ArchiveHeader(model_id=model_id)]))
     written: set[str] = set()
     for scope in await store.scopes():
         servers, tools, switches, pins = await _read_scope(store, scope)
         known += len(tools)
         counts["decision"] += sum(pin.verdict != "seen" for pin in pins)
         counts["quarantined"] += sum(bool(item.tool.quarantine_reason) for item in tools)
-        items: list[Item] = [scope, *servers]
-        items += [Switch(key=key, enabled=enabled) for key, enabled in switches.items()]
+        items: list[ArchiveItem] = [scope, *servers]
+        items += [ArchivedSwitch(key=key, enabled=enabled) for key, enabled in switches.items()]
         items += pins
         for start in range(0, len(tools), _CHUNK):
             part = tools[start : start + _CHUNK]
@@ -67,7 +67,7 @@ async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | Non
             vectors = await store.vectors(model_id, fresh) if model_id else {}
             written |= vectors.keys()
             unembedded += sum(item not in written for item in hashes)
-            items += [*part, *(Kept(text_hash=item, vector=vectors[item]) for item in sorted(vectors))]
+            items += [*part, *(ArchivedVector(text_hash=item, vector=vectors[item]) for item in sorted(vectors))]
             counts.update(map(archive.kind_of, items))
             await asyncio.to_thread(out.writelines, archive.write_items(items))
             items = []
@@ -87,7 +87,7 @@ async def import_catalogue(
     progress: Progress | None = None,
     *,
     settings: Settings | None = None,
-) -> Moved:
+) -> ArchiveReport:
     """Bring an archive in: all of it is checked first, then each scope is one publication; nothing is embedded.
 
     The servers of the archive replace those of the same key in the same scope; all others stay. A store that already
@@ -123,14 +123,14 @@ class _Arrived:
     scope: Scope
     model_id: str
     servers: list[Server] = field(default_factory=list)
-    tools: list[Stored] = field(default_factory=list)
+    tools: list[ArchivedTool] = field(default_factory=list)
     switches: dict[str, bool] = field(default_factory=dict)
     pins: dict[str, Pin] = field(default_factory=dict)
 
 
 def _check(read: Callable[[], Iterable[bytes]], where: str) -> int:
     """Read an archive to its end, so that a broken one fails before anything is done; count its tools."""
-    return sum(isinstance(item, Stored) for item in archive.read_items(read(), where))
+    return sum(isinstance(item, ArchivedTool) for item in archive.read_items(read(), where))
 
 
 async def _arrivals(
@@ -138,7 +138,7 @@ async def _arrivals(
 ) -> AsyncIterator[_Arrived]:
     """Give one scope after the other, once its vectors are kept."""
     model_id = ""
-    vectors: list[Kept] = []
+    vectors: list[ArchivedVector] = []
     arrived: _Arrived | None = None
 
     async def keep_vectors() -> None:
@@ -148,7 +148,7 @@ async def _arrivals(
 
     for item in archive.read_items(read(), where):
         counts[archive.kind_of(item)] += 1
-        if isinstance(item, Header):
+        if isinstance(item, ArchiveHeader):
             model_id = item.model_id
         elif isinstance(item, Scope):
             await keep_vectors()
@@ -159,9 +159,9 @@ async def _arrivals(
             continue
         elif isinstance(item, Server):
             arrived.servers.append(item)
-        elif isinstance(item, Stored):
+        elif isinstance(item, ArchivedTool):
             arrived.tools.append(item)
-        elif isinstance(item, Switch):
+        elif isinstance(item, ArchivedSwitch):
             arrived.switches[item.key] = item.enabled
         elif isinstance(item, Pin):
             arrived.pins[item.key] = item
@@ -174,20 +174,20 @@ async def _arrivals(
         yield arrived
 
 
-async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[Judged]:
+async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[JudgedTool]:
     """Screen every definition, whatever the archive says was found, hold it against its pin, and keep the pins."""
-    own = {item.name: read_pin(item) for item in await store.records(KIND, arrived.scope)}
+    own = {item.name: read_pin(item) for item in await store.records(PIN_KIND, arrived.scope)}
     stored = {tool.key: tool for tool in await store.stored_tools(arrived.scope)}
     offered = {item.tool.key: item.tool for item in arrived.tools}
     pins = dict(own)
     for key in arrived.pins.keys() | (own.keys() & offered.keys()):
-        pins[key] = settle(own.get(key), arrived.pins.get(key), offered=offered.get(key), stored=stored.get(key))
+        pins[key] = merge_pins(own.get(key), arrived.pins.get(key), offered=offered.get(key), stored=stored.get(key))
     now = time.time()
     unscreened = {key: replace(pin, screened="", found="") for key, pin in pins.items()}
     screened, strict = settings.quarantine, settings.strict_definitions
     judged = await asyncio.to_thread(
         lambda: [
-            judge(item.tool, unscreened.get(item.tool.key), screened=screened, strict=strict, now=now)
+            judge_tool(item.tool, unscreened.get(item.tool.key), screened=screened, strict=strict, now=now)
             for item in arrived.tools
         ]
     )
@@ -197,7 +197,7 @@ async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[J
     return judged
 
 
-async def _publication(store: Store, arrived: _Arrived, judged: Sequence[Judged], model_id: str) -> Publication:
+async def _publication(store: Store, arrived: _Arrived, judged: Sequence[JudgedTool], model_id: str) -> Publication:
     """Replace the servers of a scope; a tool that is there under the same stamp is kept as it is."""
     published: dict[str, str] = {}
     for server in arrived.servers:
@@ -220,15 +220,15 @@ async def _publication(store: Store, arrived: _Arrived, judged: Sequence[Judged]
 
 async def _read_scope(
     store: Store, scope: Scope
-) -> tuple[Sequence[Server], list[Stored], Mapping[str, bool], list[Pin]]:
+) -> tuple[Sequence[Server], list[ArchivedTool], Mapping[str, bool], list[Pin]]:
     """Read a scope between two looks at its stamps: equal ones mean that nothing changed meanwhile."""
     for _ in range(_TRIES):
         servers, stamps = await _stamps(store, scope)
         tools: Sequence[Tool] = await store.stored_tools(scope)
         switches = await store.switches(scope)
-        pins = [read_pin(item) for item in await store.records(KIND, scope)]
+        pins = [read_pin(item) for item in await store.records(PIN_KIND, scope)]
         if (servers, stamps) == await _stamps(store, scope) and stamps.keys() == {tool.key for tool in tools}:
-            return servers, [Stored(tool=tool, stamp=stamps[tool.key]) for tool in tools], switches, pins
+            return servers, [ArchivedTool(tool=tool, stamp=stamps[tool.key]) for tool in tools], switches, pins
     raise StoreError("the catalogue changes faster than it can be read", hint="export it when less is indexed")
 
 
@@ -249,14 +249,14 @@ async def _model_of(store: Store) -> str:
     return ""
 
 
-def _stacked(vectors: Sequence[Kept]) -> FloatArray:
+def _stacked(vectors: Sequence[ArchivedVector]) -> FloatArray:
     import numpy as np
 
     return np.stack([item.vector for item in vectors])
 
 
-def _moved(counts: Counter[str], unembedded: int, model_id: str) -> Moved:
-    return Moved(
+def _moved(counts: Counter[str], unembedded: int, model_id: str) -> ArchiveReport:
+    return ArchiveReport(
         scopes=counts["scope"],
         servers=counts["server"],
         tools=counts["tool"],

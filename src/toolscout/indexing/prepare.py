@@ -1,4 +1,4 @@
-"""The pure middle of the index walk: raw definitions of one server in, what has to be published out."""
+"""Prepare one server for publication: raw definitions in, entries to publish out. Pure, no input or output."""
 
 from __future__ import annotations
 
@@ -9,56 +9,110 @@ from typing import Any
 from toolscout.errors import BadToolError
 from toolscout.indexing.enrich import enrich_tool, stamp_of
 from toolscout.indexing.normalize import normalize_tool
-from toolscout.indexing.trust import judge
+from toolscout.indexing.trust import judge_tool
 from toolscout.models import Dropped, Entry, Pin, Server, Tool
 from toolscout.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedServer:
     """One server's part of a publication."""
 
     server: Server
     entries: tuple[Entry, ...]
-    kept: frozenset[str]
+    """Tools that are new or changed."""
+    unchanged: frozenset[str]
+    """Keys of tools that are published already under the same stamp."""
     new: int
     changed: int
     removed: int
     dropped: tuple[Dropped, ...]
     quarantined: tuple[Dropped, ...] = ()
-    """What is kept from everyone, and why."""
     pins: tuple[Pin, ...] = ()
-    """Pins that are new, or know more than before."""
-    offered: frozenset[str] = frozenset()
-    """Keys whose definition is not the pinned one."""
+    """Pins to store: first seen now, or screened again."""
+    changed_definitions: frozenset[str] = frozenset()
+    """Keys of tools whose definition differs from the pinned one."""
 
     @property
     def keys(self) -> frozenset[str]:
-        """Return the keys of all that the server has now."""
-        return self.kept | {entry.tool.key for entry in self.entries}
+        """Return the keys of all tools that the server has now."""
+        return self.unchanged | {entry.tool.key for entry in self.entries}
 
 
 def prepare_server(
     server: Server,
-    raw: Sequence[Mapping[str, Any]],
-    published: Mapping[str, str],
+    definitions: Sequence[Mapping[str, Any]],
+    stamps: Mapping[str, str],
     settings: Settings,
     *,
     owner: str | None = None,
     pins: Mapping[str, Pin] | None = None,
     now: float = 0.0,
-) -> Prepared:
-    """Normalize and judge every tool, keep what is unchanged, enrich the rest; a bad one is dropped with its reason."""
-    dropped: list[Dropped] = []
+) -> PreparedServer:
+    """Normalize and judge every definition, and enrich those whose stamp is not among the published `stamps`.
+
+    A definition that cannot be indexed is dropped with its reason. The other tools of the server are not affected.
+    """
+    tools, dropped = _normalize_all(server, definitions, settings, owner)
+    judged = [
+        judge_tool(
+            tool,
+            (pins or {}).get(key),
+            screened=settings.quarantine,
+            strict=settings.strict_definitions,
+            now=now,
+        )
+        for key, tool in sorted(tools.items())
+    ]
+    unchanged = frozenset(item.tool.key for item in judged if stamps.get(item.tool.key) == stamp_of(item.tool))
+    entries = tuple(enrich_tool(item.tool) for item in judged if item.tool.key not in unchanged)
+    new = sum(entry.tool.key not in stamps for entry in entries)
+    return PreparedServer(
+        server=server,
+        entries=entries,
+        unchanged=unchanged,
+        new=new,
+        changed=len(entries) - new,
+        removed=len(stamps.keys() - tools.keys()),
+        dropped=dropped,
+        quarantined=tuple(
+            Dropped(where=item.tool.key, reason=item.tool.quarantine_reason)
+            for item in judged
+            if item.tool.quarantine_reason
+        ),
+        pins=tuple(item.pin for item in judged if item.pin is not None),
+        changed_definitions=frozenset(item.tool.key for item in judged if item.changed),
+    )
+
+
+def unchanged_server(server: Server, stamps: Mapping[str, str], reason: str) -> PreparedServer:
+    """Keep all published tools of a server that cannot be listed now, and report why."""
+    return PreparedServer(
+        server=server,
+        entries=(),
+        unchanged=frozenset(stamps),
+        new=0,
+        changed=0,
+        removed=0,
+        dropped=(Dropped(where=server.title, reason=reason),),
+    )
+
+
+def _normalize_all(
+    server: Server, definitions: Sequence[Mapping[str, Any]], settings: Settings, owner: str | None
+) -> tuple[dict[str, Tool], tuple[Dropped, ...]]:
+    """Return the tools by key. Of two with one key, the smaller fingerprint wins, so that their order has no effect."""
     tools: dict[str, Tool] = {}
-    if len(raw) > settings.max_tools:
-        reason = f"it brings {len(raw):,} tools; those after the first {settings.max_tools:,} are left out"
+    dropped: list[Dropped] = []
+    limit = settings.max_tools
+    if len(definitions) > limit:
+        reason = f"it brings {len(definitions):,} tools; those after the first {limit:,} are left out"
         dropped.append(Dropped(where=server.title, reason=reason))
-    for number, item in enumerate(raw[: settings.max_tools], start=1):
+    for number, definition in enumerate(definitions[:limit], start=1):
         try:
-            tool = normalize_tool(item, server, settings, owner=owner)
+            tool = normalize_tool(definition, server, settings, owner=owner)
         except BadToolError as error:
-            dropped.append(Dropped(where=_where(server, item, number), reason=error.message))
+            dropped.append(Dropped(where=_describe_place(server, definition, number), reason=error.message))
             continue
         other = tools.get(tool.key)
         if other is not None:
@@ -67,45 +121,9 @@ def prepare_server(
             dropped.append(Dropped(where=tool.key, reason=reason))
             tool = min(other, tool, key=lambda candidate: candidate.fingerprint)
         tools[tool.key] = tool
-    screened, strict = settings.quarantine, settings.strict_definitions
-    judged = [
-        judge(tool, (pins or {}).get(key), screened=screened, strict=strict, now=now) for key, tool in tools.items()
-    ]
-    tools = {item.tool.key: item.tool for item in judged}
-    kept = frozenset(key for key, tool in tools.items() if published.get(key) == stamp_of(tool))
-    enriched = [enrich_tool(tool) for key, tool in sorted(tools.items()) if key not in kept]
-    new = sum(entry.tool.key not in published for entry in enriched)
-    return Prepared(
-        server=server,
-        entries=tuple(enriched),
-        kept=kept,
-        new=new,
-        changed=len(enriched) - new,
-        removed=len(published.keys() - tools.keys()),
-        dropped=tuple(dropped),
-        quarantined=tuple(
-            Dropped(where=key, reason=tool.quarantine_reason)
-            for key, tool in sorted(tools.items())
-            if tool.quarantine_reason
-        ),
-        pins=tuple(item.pin for item in judged if item.pin is not None),
-        offered=frozenset(item.tool.key for item in judged if item.changed),
-    )
+    return tools, tuple(dropped)
 
 
-def kept_as_it_was(server: Server, published: Mapping[str, str], reason: str) -> Prepared:
-    """Keep what a server had, because it cannot be listed now."""
-    return Prepared(
-        server=server,
-        entries=(),
-        kept=frozenset(published),
-        new=0,
-        changed=0,
-        removed=0,
-        dropped=(Dropped(where=server.title, reason=reason),),
-    )
-
-
-def _where(server: Server, item: object, number: int) -> str:
-    name = item.get("name") if isinstance(item, Mapping) else None
+def _describe_place(server: Server, definition: object, number: int) -> str:
+    name = definition.get("name") if isinstance(definition, Mapping) else None
     return f"{server.title}: {str(name)[:80]!r}" if name else f"{server.title}: tool {number}"

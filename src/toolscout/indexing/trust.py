@@ -10,7 +10,7 @@ from typing import Any, get_args
 from toolscout.indexing.screen import VERSION, quarantines, screen_tool
 from toolscout.models import Change, Pin, Record, Scope, Tool, Verdict
 
-KIND = "pin"
+PIN_KIND = "pin"
 """The kind of a pin among the records of a store."""
 
 KEPT_OUT = "kept out by hand"
@@ -18,7 +18,7 @@ CHANGED = "its definition has changed and is not approved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedTool:
     """A tool with its verdict, and the pin to keep where it is not the one that is kept already."""
 
     tool: Tool
@@ -26,7 +26,7 @@ class Judged:
     changed: bool
 
 
-def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float) -> Judged:
+def judge_tool(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float) -> JudgedTool:
     """Hold a definition against its pin and screen it, once for each definition and set of rules.
 
     What was approved is approved as it was then; what was kept out by hand stays out, whatever it turns into.
@@ -35,7 +35,7 @@ def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: flo
     found = pin.found if pin and pin.screened == asked else _found(tool) if screened else ""
     if pin is None:
         first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=asked, found=found)
-        return Judged(tool=replace(tool, quarantine_reason=found), pin=first, changed=False)
+        return JudgedTool(tool=replace(tool, quarantine_reason=found), pin=first, changed=False)
     seen = pin if pin.screened == asked else replace(pin, screened=asked, found=found)
     changed = pin.fingerprint != tool.fingerprint
     if pin.verdict == "kept_out":
@@ -44,10 +44,10 @@ def judge(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: flo
         held = ""
     else:
         held = found or (CHANGED if changed and strict else "")
-    return Judged(tool=replace(tool, quarantine_reason=held), pin=None if seen == pin else seen, changed=changed)
+    return JudgedTool(tool=replace(tool, quarantine_reason=held), pin=None if seen == pin else seen, changed=changed)
 
 
-def settle(own: Pin | None, brought: Pin | None, *, offered: Tool | None, stored: Tool | None) -> Pin:
+def merge_pins(own: Pin | None, brought: Pin | None, *, offered: Tool | None, stored: Tool | None) -> Pin:
     """Say which pin counts for what an archive offers under a fingerprint that cannot be computed from it.
 
     Of two pins the one that is decided counts, keeping out before approving; between equals, the own. An own approval
@@ -107,7 +107,7 @@ def read_pin(record: Record) -> Pin:
 
 def write_pin(scope: Scope, pin: Pin) -> Record:
     """Write a pin as a record."""
-    return Record(kind=KIND, scope=scope, name=pin.key, body=asdict(pin))
+    return Record(kind=PIN_KIND, scope=scope, name=pin.key, body=asdict(pin))
 
 
 def _says(tool: Tool, pin: Pin) -> tuple[Any, ...]:

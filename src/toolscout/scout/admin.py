@@ -13,8 +13,7 @@ from typing import Any
 from toolscout.discovery.suggest import did_you_mean, not_found
 from toolscout.errors import PolicyError, StoreError, ToolNotFoundError
 from toolscout.indexing.enrich import enrich_tool, restamp
-from toolscout.indexing.trust import KEPT_OUT, change_of, read_pin, write_pin
-from toolscout.indexing.trust import KIND as PIN
+from toolscout.indexing.trust import KEPT_OUT, PIN_KIND, change_of, read_pin, write_pin
 from toolscout.models import ApiKey, Caller, Change, Pin, Publication, Record, Scope, Tool, Verdict
 from toolscout.policy.document import Act, Policy
 from toolscout.policy.keys import KIND as KEY
@@ -200,7 +199,7 @@ class Admin:
         return decided
 
     async def _changes(self, scope: Scope) -> list[Change]:
-        pins = {item.name: read_pin(item) for item in await self._store.records(PIN, scope)}
+        pins = {item.name: read_pin(item) for item in await self._store.records(PIN_KIND, scope)}
         found = (change_of(scope, tool, pins.get(tool.key)) for tool in await self._store.stored_tools(scope))
         return [change for change in found if change is not None]
 
@@ -228,7 +227,7 @@ class Admin:
         raise StoreError("another process is indexing the server; nothing was decided", hint="try again in a moment")
 
     async def _pin(self, scope: Scope, tools: Iterable[Tool], verdict: Verdict) -> None:
-        known = {item.name: read_pin(item) for item in await self._store.records(PIN, scope)}
+        known = {item.name: read_pin(item) for item in await self._store.records(PIN_KIND, scope)}
         await self._store.put_records(
             [
                 write_pin(
