@@ -59,7 +59,7 @@ async def test_what_was_kept_out_stays_out_after_a_move_whatever_it_turns_into()
     archive = await archive_of(SYNC, OTHER, sync="kept_out")
     async with scout_over() as scout:
         moved = await bring(scout, archive)
-        assert (moved.decisions, moved.quarantine_reason, await shown(scout)) == (1, 1, ["list"])
+        assert (moved.decisions, moved.quarantined, await shown(scout)) == (1, 1, ["list"])
         (change,) = await scout.admin.changes()
         assert (change.quarantine_reason, change.verdict) == (KEPT_OUT, "kept_out")
         for row in (SYNC, CHANGED):
@@ -96,7 +96,7 @@ async def test_a_tool_that_the_archive_calls_clean_is_screened_all_the_same() ->
             row.update({"held": ""} if row["kind"] == "tool" else {"screened": "1:x:y", "found": ""})
     async with scout_over() as scout:
         moved = await bring(scout, archive)
-        assert (moved.quarantine_reason, await shown(scout)) == (1, ["list"])
+        assert (moved.quarantined, await shown(scout)) == (1, ["list"])
         (change,) = await scout.admin.changes()
         assert " in /description: " in change.quarantine_reason
 
@@ -122,7 +122,7 @@ async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_of
         await scout.admin.decide(HERE, ["notes__sync"], "approved")
         for _ in range(2):
             moved = await bring(scout, archive)
-            assert (moved.quarantine_reason, await shown(scout)) == (1, ["list"])
+            assert (moved.quarantined, await shown(scout)) == (1, ["list"])
         (change,) = await scout.admin.changes()
         assert change.quarantine_reason
         await scout.index_tools([SYNC, OTHER])
@@ -209,5 +209,5 @@ async def test_what_an_archive_says_is_held_counts_for_nothing_without_a_pin() -
     archive = without_pins(await archive_of(SYNC, OTHER, sync="kept_out"))
     async with scout_over() as scout:
         moved = await bring(scout, archive)
-        assert (moved.quarantine_reason, await shown(scout)) == (0, ["list", "sync"])
+        assert (moved.quarantined, await shown(scout)) == (0, ["list", "sync"])
         assert {pin.body["verdict"] for pin in await scout._store.records("pin", HERE)} == {"seen"}
