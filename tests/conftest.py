@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from postgres_server import database, fragile, fragile_server, postgres  # noqa: F401 - fixtures
+from process_guard import (  # noqa: F401 - hooks
+    pytest_collection_modifyitems,
+    pytest_runtest_call,
+    pytest_runtest_setup,
+)
 from servers import (  # noqa: F401 - fixtures
     everything_http,
     everything_server,
@@ -29,6 +35,10 @@ from toolscout.ports import Progress
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
+
+# A shell starts background jobs with SIGINT ignored, and child processes inherit that. Some tests interrupt them.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

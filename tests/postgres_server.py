@@ -25,7 +25,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-NAMED = os.environ.get("TOOLSCOUT_TEST_POSTGRES", "")
+import knobs
+
 PATIENCE_S = 60.0
 _OPTIONS = (
     "fsync=off",
@@ -207,7 +208,7 @@ async def _migrated(url: str) -> None:
 def postgres() -> Iterator[Databases]:
     """Give the server that all tests share."""
     with ExitStack() as stack:
-        url = NAMED
+        url = knobs.POSTGRES
         if not url:
             server = PostgresServer()
             stack.callback(server.remove)

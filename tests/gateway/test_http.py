@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 
 import pytest
@@ -14,13 +13,14 @@ from mcp import Client
 
 from downstreams import fake
 from guarantees import guarantee
+from knobs import cases
 from serving import serving, write_config
 from toolscout.errors import InvalidValueError
 from toolscout.gateway.address import asks_who, parse_address
 from toolscout.gateway.guard import allowed_for
 
-CASES = int(os.environ.get("CASES", "1000"))
-"""How many malformed requests are made up; the promise was checked with CASES=10000."""
+CASES = cases(1_000)
+"""How many malformed requests are generated; the guarantee was checked with 10,000."""
 
 MODERN = "2026-07-28"
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -222,6 +222,7 @@ _BODIES = st.one_of(
 
 
 @guarantee("proto:malformed")
+@pytest.mark.fuzz
 @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 @given(
     body=_BODIES,

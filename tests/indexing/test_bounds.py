@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from embedders import HashEmbedder
 from guarantees import guarantee
+from knobs import SLOW
 from toolscout import BadToolError, Scout, Server, Settings
 from toolscout.indexing.normalize import canonical_json, normalize_tool
 
 pytestmark = guarantee("catalog:bounds")
 
 SERVER = Server(key="server", title="server")
-GOOD = {"name": "good", "description": "A good tool."}
+GOOD = [{"name": f"good_{number}", "description": "Count sheep"} for number in range(3)]
+
+
+def _open(**options: Any) -> Scout:
+    return Scout.open(**{"store": "memory:", "embedder": HashEmbedder(), **options})
 
 
 def _nested(depth: int) -> dict[str, Any]:
@@ -70,17 +77,57 @@ def test_an_object_that_contains_itself_is_refused() -> None:
         normalize_tool({"name": "a", "input_schema": circle}, SERVER, Settings())
 
 
-async def test_a_schema_of_five_megabytes_is_dropped_with_the_reason_and_the_rest_is_indexed(
-    open_scout: Callable[..., Scout],
+def _endless() -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object"}
+    schema["properties"] = {"again": schema}
+    return schema
+
+
+def _wide(size: int) -> dict[str, Any]:
+    properties = {f"field_{number}": {"type": "string", "description": "x" * 80} for number in range(size // 120)}
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"input_schema": _wide(5_000_000)}, "bytes, over 262,144"),
+        ({"output_schema": _wide(5_000_000)}, "bytes, over 262,144"),
+        ({"input_schema": _nested(5_000)}, "nested deeper than 32 levels"),
+        ({"annotations": _nested(5_000)}, "nested deeper than 32 levels"),
+        ({"input_schema": _endless()}, "nested deeper than 32 levels"),
+        ({"description": "x" * 5_000_000}, "characters, over 32,768"),
+        ({"name": "x" * 5_000}, "its name has 5,000 characters"),
+    ],
+    ids=["input", "output", "depth", "depth elsewhere", "holds itself", "description", "name"],
+)
+async def test_what_is_out_of_bounds_is_dropped_with_the_reason_and_the_rest_is_indexed(
+    bad: dict[str, Any], reason: str
 ) -> None:
-    huge = {"name": "huge", "input_schema": {"enum": ["x" * 1_000 for _ in range(5_200)]}}
-    async with open_scout() as scout:
-        report = await scout.index_tools([huge, GOOD, {"name": "deep", "input_schema": _nested(5_000)}])
-        assert {match.tool.name for match in await scout.list_tools()} == {"good"}
-    assert report.new == 1
-    assert [item.where for item in report.dropped] == ["local: 'huge'", "local: 'deep'"]
-    assert "bytes, over 262,144" in report.dropped[0].reason
-    assert "nested deeper than 32" in report.dropped[1].reason
+    async with _open() as scout:
+        report = await scout.index_tools([GOOD[0], {"name": "bad", **bad}, *GOOD[1:]])
+        assert report.new == 3
+        assert len(report.dropped) == 1
+        assert reason in report.dropped[0].reason
+        assert len(report.dropped[0].where) < 200
+        assert "name" in bad or report.dropped[0].where == "local: 'bad'"
+        assert [match.tool.name for match in await scout.list_tools()] == [row["name"] for row in GOOD]
+
+
+async def test_huge_definitions_leave_nothing_behind_in_memory() -> None:
+    size = 5_000_000
+    rows = [{"name": f"huge_{n}", "input_schema": {"type": "object", "title": str(n) * size}} for n in range(10)]
+    async with _open() as scout:
+        await scout.index_tools(GOOD)
+        tracemalloc.start()
+        try:
+            report = await scout.index_tools([*rows, *GOOD])
+            left, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert (report.unchanged, len(report.dropped)) == (3, 10)
+    assert left < size, "more than one of ten is still held"
+    assert peak < 6 * size, "all ten were held at once"
 
 
 LOOPS = [
@@ -93,11 +140,9 @@ LOOPS = [
 
 
 @pytest.mark.parametrize("schema", LOOPS)
-async def test_references_that_loop_survive_as_they_are(
-    open_scout: Callable[..., Scout], schema: dict[str, Any]
-) -> None:
-    async with open_scout([{**GOOD, "input_schema": schema}]) as scout:
-        (match,) = await scout.get_tool_details("local__good")
+async def test_references_that_loop_survive_as_they_are(schema: dict[str, Any]) -> None:
+    async with _open(tools=[{**GOOD[0], "input_schema": schema}]) as scout:
+        (match,) = await scout.get_tool_details("local__good_0")
     assert match.tool.input_schema == schema
 
 
@@ -109,38 +154,49 @@ def listener() -> Iterator[socket.socket]:
         yield server
 
 
-async def test_a_reference_to_the_network_is_never_fetched(
-    open_scout: Callable[..., Scout], listener: socket.socket
-) -> None:
+async def test_a_reference_to_the_network_or_a_file_is_kept_and_never_fetched(listener: socket.socket) -> None:
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
-    schema = {"$schema": address, "$id": address, "properties": {"x": {"$ref": address}}, "allOf": [{"$ref": address}]}
-    rows = [{**GOOD, "input_schema": schema, "output_schema": {"$ref": address}}]
-    async with open_scout(rows) as scout:
-        await scout.search_tools("a good tool", detail="full")
-        (match,) = await scout.get_tool_details("local__good")
-        await scout.get_related_tools("local__good")
-    assert match.tool.input_schema == schema
+    schema = {
+        "$schema": address,
+        "$id": address,
+        "properties": {"remote": {"$ref": address}, "file": {"$ref": "file:///etc/passwd"}},
+        "allOf": [{"$ref": address}],
+    }
+    row = {**GOOD[0], "input_schema": schema, "output_schema": {"$ref": address}}
+    async with _open(tools=[row]) as scout:
+        found = await scout.search_tools("count sheep remote", detail="full", max_tokens=2_000)
+        (match,) = await scout.get_tool_details("local__good_0")
+        await scout.get_related_tools("local__good_0")
+    assert found[0].tool.input_schema == match.tool.input_schema == schema
+    assert match.tool.output_schema == {"$ref": address}
     with pytest.raises(BlockingIOError):
         listener.accept()
 
 
-async def test_a_server_may_bring_only_so_many_tools_and_says_what_was_left_out(
-    open_scout: Callable[..., Scout],
-) -> None:
-    rows = [{"server": "many", "name": f"tool_{number}"} for number in range(12)]
-    async with open_scout(settings=replace(Settings(), max_tools=10)) as scout:
+async def test_a_server_with_too_many_tools_keeps_the_first_and_says_so() -> None:
+    rows = [{"name": f"tool_{number:06}", "server": "huge"} for number in range(100_000)]
+    async with _open(settings=Settings(max_tools=500)) as scout:
+        report = await scout.index_tools([*rows, *GOOD])
+        assert (report.new, [item.where for item in report.dropped]) == (503, ["huge"])
+        assert "100,000 tools" in report.dropped[0].reason
+        page = await scout.list_tools(server="huge", page=5, page_size=100)
+        assert page[-1].tool.name == "tool_000499"
+
+
+@pytest.mark.skipif(not SLOW, reason="takes half a minute: TOOLSCOUT_TEST_SLOW=1")
+async def test_a_server_with_a_hundred_thousand_tools_is_indexed_whole() -> None:
+    rows = [{"name": f"tool_{number:06}", "server": "huge"} for number in range(100_000)]
+    async with Scout.open(store="memory:", settings=Settings(embedder="none")) as scout:
         report = await scout.index_tools(rows)
-    assert report.new == 10
-    assert [(item.where, "12 tools" in item.reason) for item in report.dropped] == [("many", True)]
+        assert (report.new, report.dropped) == (100_000, ())
+        assert (await scout.search_tools("tool_054321"))[0].tool.name == "tool_054321"
 
 
-async def test_a_line_that_is_nested_too_deeply_is_reported_and_the_rest_is_indexed(
-    open_scout: Callable[..., Scout], tmp_path: Any
-) -> None:
+async def test_a_line_that_is_nested_too_deeply_is_reported_and_the_rest_is_indexed(tmp_path: Path) -> None:
     path = tmp_path / "tools.jsonl"
     deep = '{"name": "deep", "input_schema": ' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}"
-    path.write_text(deep + "\n" + json.dumps(GOOD) + "\n")
-    async with open_scout() as scout:
+    path.write_text(deep + "\n" + json.dumps(GOOD[0]) + "\n")
+    async with _open() as scout:
         report = await scout.index_tools(path)
     assert report.new == 1
     assert report.dropped[0].where == f"{path}:1"

@@ -1,19 +1,33 @@
-"""Names that meet: twice in one server, on several servers, or two servers whose names map to one slug."""
+"""Name collisions: the same tool name on several servers or twice on one, reserved names, look-alikes, shared slugs."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from embedders import HashEmbedder
 from guarantees import guarantee
-from toolscout import BadToolError, Scout, Settings
+from toolscout import BadToolError, IndexReport, Scout, Settings
 from toolscout.indexing.fetch import slug_collisions
 from toolscout.tool_keys import assign_slugs, server_slug, split_key, tool_key
 
 pytestmark = guarantee("catalog:collision")
+
+
+def _open(tools: Sequence[dict[str, Any]] | None = None) -> Scout:
+    # Look-alikes are quarantined by default: what is asked here is whether they are kept apart.
+    settings = Settings(quarantine=False)
+    return Scout.open(tools=tools, store="memory:", embedder=HashEmbedder(), settings=settings)
+
+
+async def _index(rows: Sequence[dict[str, Any]]) -> tuple[IndexReport, dict[str, str]]:
+    """Index rows into a new catalogue; return the report, and key -> description."""
+    async with _open() as scout:
+        report = await scout.index_tools(rows)
+        return report, {match.tool.key: match.tool.description for match in await scout.list_tools(page_size=100)}
 
 
 @pytest.mark.parametrize(
@@ -45,57 +59,44 @@ def test_the_first_double_underscore_splits_a_key(name: str) -> None:
     assert split_key(tool_key(server_slug("x__y"), name)) == ("x_y", name)
 
 
-async def test_one_name_on_three_servers_is_three_tools(open_scout: Callable[..., Scout]) -> None:
+async def test_one_name_on_three_servers_is_three_tools() -> None:
     rows = [{"server": server, "name": "search", "description": f"Search {server}."} for server in ("a", "b", "c")]
-    async with open_scout() as scout:
-        report = await scout.index_tools(rows)
-        details = await scout.get_tool_details(["a__search", "b__search", "c__search"])
+    report, descriptions = await _index(rows)
     assert (report.new, report.dropped, report.collisions) == (3, (), ())
-    assert [match.tool.description for match in details] == ["Search a.", "Search b.", "Search c."]
+    assert descriptions == {"a__search": "Search a.", "b__search": "Search b.", "c__search": "Search c."}
 
 
-TWICE = [
-    {"name": "search", "description": "First."},
-    {"name": "search", "description": "Second."},
-    {"name": "search", "description": "Third."},
-]
+@pytest.mark.parametrize("texts", [("First.", "Second.", "Third."), ("First.", "Second.", "Second.")])
+async def test_of_several_tools_with_one_name_the_same_is_kept_in_every_order(texts: tuple[str, ...]) -> None:
+    rows = [{"name": "search", "description": text} for text in texts]
+    survivors = set()
+    for order in itertools.permutations(rows):
+        report, descriptions = await _index([*order, {"name": "other"}])
+        assert (report.new, [item.where for item in report.dropped]) == (2, ["local__search"] * 2)
+        if len(set(texts)) == 3:
+            assert {item.reason for item in report.dropped} == {"another tool of the server has this name"}
+        survivors.add(descriptions["local__search"])
+    assert len(survivors) == 1
 
 
-async def test_of_several_tools_with_one_name_the_same_is_kept_in_every_order(open_scout: Callable[..., Scout]) -> None:
-    kept = set()
-    for rows in itertools.permutations(TWICE):
-        async with open_scout() as scout:
-            report = await scout.index_tools(rows)
-            (match,) = await scout.get_tool_details("local__search")
-        kept.add(match.tool.description)
-        assert report.new == 1
-        assert [(item.where, item.reason) for item in report.dropped] == [
-            ("local__search", "another tool of the server has this name")
-        ] * 2
-    assert len(kept) == 1
-
-
-async def test_the_same_definition_twice_is_reported_as_such(open_scout: Callable[..., Scout]) -> None:
-    async with open_scout() as scout:
-        report = await scout.index_tools([TWICE[0], TWICE[0]])
+async def test_the_same_definition_twice_is_reported_as_such() -> None:
+    row = {"name": "search", "description": "First."}
+    async with _open() as scout:
+        report = await scout.index_tools([row, row])
         assert report.dropped[0].reason == "the same definition comes twice"
         with pytest.raises(BadToolError, match="twice"):
-            await scout.index_tools([TWICE[0], TWICE[0]], strict=True)
+            await scout.index_tools([row, row], strict=True)
 
 
-async def test_names_that_differ_in_case_are_two_tools(open_scout: Callable[..., Scout]) -> None:
-    async with open_scout([{"name": "getUser"}, {"name": "getuser"}]) as scout:
-        assert (await scout.list_tools()).metadata.total == 2
-
-
-TITLES = ["my server", "my-server", "my/server", "my server!"]
+TITLES = ["my server", "my-server", "my/server", "my server!", "my__server", "my_server"]
+EXACT = {"my-server", "my_server"}
 
 
 def test_servers_that_map_to_one_slug_get_the_same_slugs_in_every_order() -> None:
     expected = assign_slugs(TITLES, {})
     assert len(set(expected.values())) == len(TITLES)
-    assert expected["my-server"] == "my-server"
-    assert {item.where for item in slug_collisions(expected, {})} == set(TITLES) - {"my-server"}
+    assert {title for title, slug in expected.items() if title == slug} == EXACT
+    assert {item.where for item in slug_collisions(expected, {})} == set(TITLES) - EXACT
     for order in itertools.permutations(TITLES):
         assert list(assign_slugs(order, {}).items()) == list(expected.items())
 
@@ -113,36 +114,74 @@ def test_a_slug_that_looks_like_one_kept_apart_is_not_shared() -> None:
     assert len(set(slugs.values())) == 3
 
 
-async def test_colliding_servers_are_all_indexed_and_reported(open_scout: Callable[..., Scout]) -> None:
-    rows: list[dict[str, Any]] = [{"server": title, "name": "search", "description": title} for title in TITLES]
-    listings = []
-    for order in (rows, rows[::-1]):
-        async with open_scout() as scout:
+async def test_colliding_servers_are_all_indexed_and_reported() -> None:
+    rows = [{"server": title, "name": "search", "description": title} for title in TITLES]
+    catalogues = []
+    for order in (rows, rows[::-1], rows[3:] + rows[:3]):
+        async with _open() as scout:
             report = await scout.index_tools(order)
             again = await scout.index_tools(order)
-            listings.append([(match.tool.key, match.tool.description) for match in await scout.list_tools()])
-        assert (report.new, len(report.collisions)) == (4, 3)
-        assert (again.unchanged, len(again.collisions)) == (4, 3)
-        assert "my-server" in report.collisions[0].reason
-    assert listings[0] == listings[1]
-    assert {description for _, description in listings[0]} == set(TITLES)
+            catalogues.append([(match.tool.key, match.tool.description) for match in await scout.list_tools()])
+        assert (report.new, {item.where for item in report.collisions}) == (6, set(TITLES) - EXACT)
+        assert (again.unchanged, len(again.collisions)) == (6, 4)
+        assert all("my-server" in item.reason or "my_server" in item.reason for item in report.collisions)
+    assert catalogues[0] == catalogues[1] == catalogues[2]
+    assert {description for _, description in catalogues[0]} == set(TITLES)
 
 
-async def test_the_operators_spelling_is_kept_for_search_and_filters(open_scout: Callable[..., Scout]) -> None:
-    async with open_scout([{"server": "Große Küche", "name": "cook"}]) as scout:
+async def test_a_server_that_comes_later_does_not_take_a_slug_that_is_taken() -> None:
+    async with _open() as scout:
+        await scout.index_tools([{"name": "search", "server": "my server", "description": "first come"}])
+        report = await scout.index_tools([{"name": "search", "server": "my-server", "description": "later"}])
+        assert len(report.collisions) == 1
+        page = await scout.list_tools()
+        assert sorted(match.tool.description for match in page) == ["first come", "later"]
+        assert (await scout.get_tool_details("my-server__search"))[0].tool.description == "first come"
+
+
+async def test_the_operators_spelling_is_kept_for_search_and_filters() -> None:
+    async with _open([{"server": "Große Küche", "name": "cook"}]) as scout:
         (match,) = await scout.search_tools("cook", servers=["Große Küche"], ranker="keyword")
     assert (match.tool.server_title, match.tool.server) == ("Große Küche", "Gro-e-K-che")
 
 
-async def test_names_that_only_look_alike_are_kept_apart(open_scout: Callable[..., Scout]) -> None:
-    rows = [{"name": "send"}, {"name": "s\u0435nd"}, {"name": "se\u200bnd"}]
-    async with open_scout(settings=Settings(quarantine=False)) as scout:
-        report = await scout.index_tools(rows)
-        details = await scout.get_tool_details([f"local__{row['name']}" for row in rows])
-    assert (report.new, report.dropped) == (3, ())
-    assert [match.tool.name for match in details] == [row["name"] for row in rows]
+@pytest.mark.parametrize("name", ["search_tools", "call_tool", "get_tool_details", "list_tools", "call_read_tool"])
+async def test_reserved_names_live_under_their_servers_key(name: str) -> None:
+    report, descriptions = await _index([{"name": name, "server": "sly"}, {"name": name}])
+    assert (report.new, set(descriptions)) == (2, {f"sly__{name}", f"local__{name}"})
 
 
-async def test_a_tool_may_be_called_like_one_of_ours(open_scout: Callable[..., Scout]) -> None:
-    async with open_scout([{"server": "other", "name": "search_tools"}, {"name": "call_tool"}]) as scout:
-        assert [match.tool.key for match in await scout.list_tools()] == ["local__call_tool", "other__search_tools"]
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("paypal", "p\u0430ypal"),
+        ("search", "\u0455earch"),
+        ("send", "s\u0435nd"),
+        ("getUser", "getuser"),
+        ("list_l", "list_1"),
+        ("go", "g\u03bf"),
+        ("send", "se\u200bnd"),
+    ],
+    ids=["cyrillic a", "cyrillic s", "cyrillic e", "case", "one for l", "greek o", "zero width"],
+)
+async def test_look_alikes_are_two_tools(one: str, other: str) -> None:
+    report, descriptions = await _index([{"name": one, "description": "one"}, {"name": other, "description": "other"}])
+    assert report.new == 2
+    assert descriptions == {f"local__{one}": "one", f"local__{other}": "other"}
+
+
+async def test_two_ways_to_write_one_character_are_one_name_and_reported() -> None:
+    report, descriptions = await _index([{"name": "caf\u00e9"}, {"name": "cafe\u0301"}])
+    assert (report.new, len(report.dropped)) == (1, 1)
+    assert set(descriptions) == {"local__café"}
+
+
+async def test_a_tool_name_with_the_separator_does_not_reach_into_another_server() -> None:
+    report, descriptions = await _index(
+        [
+            {"name": "b__c", "server": "a", "description": "of a"},
+            {"name": "c", "server": "a__b", "description": "of a__b"},
+        ]
+    )
+    assert report.new == 2
+    assert sorted(descriptions.values()) == ["of a", "of a__b"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 from dataclasses import dataclass
 
@@ -12,12 +11,13 @@ import pytest
 
 from downstreams import fake
 from guarantees import guarantee
+from knobs import cases
 from serving import serving, write_config
 from toolscout import Scout
 
-pytestmark = guarantee("proto:malformed")
+pytestmark = [guarantee("proto:malformed"), pytest.mark.process, pytest.mark.fuzz]
 
-CASES = int(os.environ.get("CASES", "10000"))
+CASES = cases(10_000)
 CONNECTIONS = 24
 GOOD_EVERY = 40
 WAIT_S = 30.0
@@ -300,10 +300,10 @@ async def guarded_gateway(tmp_path):
 async def test_whatever_is_sent_the_answer_is_clean_and_the_next_request_is_served(guarded_gateway):
     gateway, key, behind = guarded_gateway
     maker = Maker(key, gateway.port)
-    cases = [maker.case() for _ in range(CASES)]
+    requests = [maker.case() for _ in range(CASES)]
     good = Case(maker.good(key))
     statuses: dict[int | None, int] = {}
-    waiting = iter(enumerate(cases))
+    waiting = iter(enumerate(requests))
 
     async def work() -> None:
         line = Line(gateway.port)

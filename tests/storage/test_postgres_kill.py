@@ -10,10 +10,11 @@ import pytest
 
 from editions import edition, open_editions
 from guarantees import guarantee
+from knobs import kills
 from toolscout import Scout
 from writers import Writers
 
-KILLS = 100
+KILLS = kills(100)
 STATEMENTS = 110
 """About what three publications send to PostgreSQL: a writer that counts kills itself anywhere within them."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ import pytest
 
 from editions import edition, open_editions
 from guarantees import guarantee
+from knobs import kills
 from writers import Writers
 
-KILLS = int(os.environ.get("TOOLSCOUT_TEST_KILLS", "30"))
-"""How often the writer is killed; `TOOLSCOUT_TEST_KILLS=100` does it as often as is promised."""
+KILLS = kills(30)
 
 STATEMENTS = 220
 """About what two publications send to SQLite: a writer that counts kills itself anywhere within them."""

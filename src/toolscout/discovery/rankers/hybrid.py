@@ -112,6 +112,7 @@ def _parts(
         "strength": round(float(fused.strength[row]), 4),
         "lead": round(fused.lead, 4),
         "fits": round(found.fits, 4),
-        "intent": intents[int(fused.intent[row])].text,
+        # Half a surrogate pair cannot be written as UTF-8, and an answer must be.
+        "intent": intents[int(fused.intent[row])].text.encode("utf-8", "replace").decode("utf-8"),
         "matched_words": held,
     }

@@ -1,0 +1,23 @@
+"""Environment variables that change how much the tests do; CONTRIBUTING.md has the table.
+
+They are read here, at import: a fixture removes every `TOOLSCOUT_*` variable before the first test.
+"""
+
+from __future__ import annotations
+
+import os
+
+CASES = int(os.environ.get("TOOLSCOUT_TEST_CASES", "0"))
+KILLS = int(os.environ.get("TOOLSCOUT_TEST_KILLS", "0"))
+SLOW = bool(os.environ.get("TOOLSCOUT_TEST_SLOW"))
+POSTGRES = os.environ.get("TOOLSCOUT_TEST_POSTGRES", "")
+
+
+def cases(default: int) -> int:
+    """Return how many malformed requests a test generates."""
+    return CASES or default
+
+
+def kills(default: int) -> int:
+    """Return how often a test kills a writer with SIGKILL; the guarantee `store:kill9` was checked with 100."""
+    return KILLS or default
