@@ -13,7 +13,7 @@ import toolscout
 SOURCE = Path(toolscout.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 
-BOTTOM = {"models", "errors", "settings", "tool_keys", "text", "chat"}
+BOTTOM = {"models", "errors", "settings", "fields", "tool_keys", "text", "chat"}
 SHARED = {"ports", "policy", "config", "telemetry"}
 ADAPTERS = {"downstream", "sources", "storage", "embedding"}
 PIPELINES = {"indexing", "discovery", "execution"}
@@ -107,6 +107,15 @@ def test_importing_toolscout_loads_nothing_heavy():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_library_user_never_loads_what_only_the_command_needs():
+    code = (
+        "import sys, toolscout; toolscout.Scout, toolscout.ToolRegistry, toolscout.Settings();"
+        "print([m for m in ('typer', 'rich', 'platformdirs') if m in sys.modules])"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_the_project_names_no_path_of_a_machine():

@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from toolscout.errors import SettingError
 
 PREFIX = "TOOLSCOUT_"
-_SAID = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_CHOICES = {"discovery": ("on", "off", "shadow")}
-_NO_SETTINGS = ("INPUT_", "CHILD", "WORKSPACE_FOLDER", "BENCH", "TEST_")
-"""Other variables that begin so are toolscout's own, or stand in configs."""
+_BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_OTHER_VARIABLES = ("INPUT_", "CHILD", "WORKSPACE_FOLDER", "BENCH", "TEST_")
+"""Beginnings of `TOOLSCOUT_*` variables that are not settings: config files use them, or toolscout sets them itself."""
+
+DiscoveryMode = Literal["on", "off", "shadow"]
+_CHOICES: Mapping[str, tuple[str, ...]] = {"discovery": get_args(DiscoveryMode)}
 
 
 def data_folder() -> Path:
-    """Return the user's data folder, where the default catalogue lives."""
-    if os.name == "nt":
-        root = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    else:
-        root = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(root) / "toolscout"
+    """Return the user's data folder, which holds the default catalogue and the audit log."""
+    from platformdirs import user_data_path
+
+    return _unix_folder("XDG_DATA_HOME", ".local/share") or user_data_path("toolscout", appauthor=False)
+
+
+def config_folder() -> Path:
+    """Return the user's config folder, which holds imported configs."""
+    from platformdirs import user_config_path
+
+    return _unix_folder("XDG_CONFIG_HOME", ".config") or user_config_path("toolscout", appauthor=False, roaming=True)
+
+
+def _unix_folder(variable: str, default: str) -> Path | None:
+    """Return the folder of other Unix systems if macOS should use it: the XDG variable is set, or the folder exists.
+
+    Versions before 0.1.0 used it on macOS too, and their catalogue should be found.
+    """
+    is_macos = sys.platform == "darwin"
+    root = os.environ.get(variable)
+    folder = Path(root or Path.home() / default) / "toolscout"
+    return folder if is_macos and (root or folder.is_dir()) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +94,7 @@ class Settings:
     max_limit: int = 200
     """The most hits one search may ask for."""
 
-    discovery: str = "on"
+    discovery: DiscoveryMode = "on"
     """What `discover_tools` does: `on` chooses, `off` gives all tools, `shadow` gives all and logs its choice."""
 
     turn_tools: int = 10
@@ -216,6 +235,11 @@ class Settings:
     store_timeout_s: float = 10.0
     """How long a writer waits for another process that is writing to the same file."""
 
+    @property
+    def store_url(self) -> str:
+        """The address of the store: the `store` setting, or the default file in the user's data folder."""
+        return self.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
         """Read every `TOOLSCOUT_*` variable that is set; `overrides` win over the environment."""
@@ -244,25 +268,27 @@ class Settings:
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Say of each `TOOLSCOUT_*` variable that is no setting so, and which was perhaps meant; never its value."""
+    """Return a warning for each `TOOLSCOUT_*` variable that is not a setting, without its value."""
     from difflib import get_close_matches
 
-    known = [PREFIX + item.name.upper() for item in fields(Settings)]
-    said = []
+    setting_names = [PREFIX + item.name.upper() for item in fields(Settings)]
+    warnings = []
     for name in sorted(os.environ if environ is None else environ):
-        if name.startswith(PREFIX) and name not in known and not name.removeprefix(PREFIX).startswith(_NO_SETTINGS):
-            near = get_close_matches(name, known, n=1, cutoff=0.8)
-            said.append(f"{name[:80]} is no setting" + (f", did you mean {near[0]}?" if near else ""))
-    return said
+        suffix = name.removeprefix(PREFIX)
+        if suffix == name or name in setting_names or suffix.startswith(_OTHER_VARIABLES):
+            continue
+        similar = get_close_matches(name, setting_names, n=1, cutoff=0.8)
+        warnings.append(f"{name[:80]} is not a setting" + (f", did you mean {similar[0]}?" if similar else ""))
+    return warnings
 
 
 def _parse(name: str, text: str, kind: type) -> Any:
     if kind is str:
         return text
     if kind is bool:
-        if text.casefold() not in _SAID:
+        if text.casefold() not in _BOOLEANS:
             raise SettingError(f"{name}={text!r} is neither true nor false", hint="use 1 or 0")
-        return _SAID[text.casefold()]
+        return _BOOLEANS[text.casefold()]
     try:
         return kind(text)
     except ValueError:

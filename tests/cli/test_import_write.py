@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import sys
 from collections.abc import Callable
@@ -15,7 +14,8 @@ import pytest
 from homes import ENTRY, SECTION, USER_FILES, read, snapshot, write
 from toolscout.cli.host_import import put_in_front
 from toolscout.cli.hosts import HOSTS, read_places
-from toolscout.config import config_folder, read_config
+from toolscout.config import read_config
+from toolscout.settings import config_folder
 
 JSON_HOSTS = sorted(set(USER_FILES) - {"codex"})
 
@@ -255,6 +255,6 @@ def test_the_running_executable_is_what_the_host_will_start(home: Path, monkeypa
 def test_putting_in_front_works_from_python_too(home: Path) -> None:
     host = next(host for host in HOSTS if host.name == "cursor")
     file = write(home / ".cursor" / "mcp.json", {"mcpServers": {"a": ENTRY}})
-    change = put_in_front(list(read_places(host, file)), ["/bin/toolscout"], config_folder(os.environ))
+    change = put_in_front(list(read_places(host, file)), ["/bin/toolscout"], config_folder())
     assert (change.done, change.servers) == ("moved", ("a",))
     assert read(file)["mcpServers"]["toolscout"]["command"] == "/bin/toolscout"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolscout.config import config_folder, read_config
-from toolscout.config.fields import Fields
+from toolscout.config import read_config
+from toolscout.fields import Fields
 
 
 def write(path: Path, values: dict[str, Any]) -> Path:
@@ -55,16 +55,11 @@ def test_two_readings_of_one_file_are_equal_so_that_a_change_shows(tmp_path: Pat
     assert [new == old for new, old in zip(after.servers, before.servers, strict=True)] == [True, False]
 
 
-def test_the_config_folder_follows_the_environment() -> None:
-    assert config_folder({"XDG_CONFIG_HOME": "/c"}) == Path("/c/toolscout")
-    assert config_folder({"HOME": "/h"}) == Path("/h/.config/toolscout")
-
-
 def test_every_field_of_toolscouts_own_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known: set[str] = set()
-    monkeypatch.setattr(Fields, "finish", lambda fields: known.update(fields._asked))
-    own = {"oauth": {"token_file": "x"}, "tools": {"t": {}}}
-    read_config(write(tmp_path / "a.json", {"mcpServers": {"x": {"command": "x", "toolscout": own}}}), {})
+    field_names: set[str] = set()
+    monkeypatch.setattr(Fields, "finish", lambda fields: field_names.update(fields.names_read))
+    options = {"oauth": {"token_file": "x"}, "tools": {"t": {}}}
+    read_config(write(tmp_path / "a.json", {"mcpServers": {"x": {"command": "x", "toolscout": options}}}), {})
     page = (Path(__file__).parent.parent.parent / "docs" / "config.md").read_text("utf-8")
-    assert len(known) > 15
-    assert {name for name in known if f"`{name}`" not in page} == set()
+    assert len(field_names) > 15
+    assert {name for name in field_names if f"`{name}`" not in page} == set()

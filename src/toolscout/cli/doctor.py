@@ -13,7 +13,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
-from toolscout.settings import Settings, data_folder, unknown_variables
+from toolscout.settings import Settings, unknown_variables
 from toolscout.telemetry import without_password
 
 _FILL = "`toolscout index --tools F.jsonl`, or `--sample` to try it"
@@ -144,8 +144,7 @@ async def _catalogue(settings: Settings) -> list[Check]:
     from toolscout.policy.rules import may_see
     from toolscout.storage import open_store, sqlite_file
 
-    url = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
-    where, file = without_password(url), sqlite_file(url)
+    where, file = without_password(settings.store_url), sqlite_file(settings.store_url)
     if file and not file.exists() and _may_be_made(file):
         return [
             Check(what="store", ok=True, detail=f"{where}, not made yet"),

@@ -30,15 +30,13 @@ def import_(
 
     Examples: `toolscout import`, `toolscout import cursor --write`, `toolscout import --undo`
     """
-    import os
-
     from toolscout.cli.output import print_json
-    from toolscout.config import config_folder
     from toolscout.errors import UsageError
+    from toolscout.settings import config_folder
 
     if write and undo:
         raise UsageError("--write and --undo exclude one another", hint="use one of them")
-    folder = config_folder(os.environ)
+    folder = config_folder()
     host, file = _target(target)
     places = [] if undo else _places(host, file)
     changes = _undo(folder, host, file) if undo else _write(places, folder, named=file is not None) if write else []

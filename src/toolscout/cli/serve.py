@@ -104,13 +104,14 @@ def serve(
 
 def config_files(named: list[Path]) -> list[Path]:
     """Return the files that were named, or else those in the user's config folder."""
-    from toolscout.config import config_folder
+    from toolscout.settings import config_folder
 
     return named or sorted(config_folder().glob("*.json"))
 
 
 def _read(named: list[Path], store: str | None) -> Config | None:
-    from toolscout.config import config_folder, read_config
+    from toolscout.config import read_config
+    from toolscout.settings import config_folder
 
     files = config_files(named)
     if files:

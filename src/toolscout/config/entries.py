@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolscout.config.fields import Fields
 from toolscout.config.files import ConfigFile, read_text
 from toolscout.config.server_config import OAuthConfig, OwnCredentials, ServerConfig, Transport
 from toolscout.config.variables import Variables, unknown_references
 from toolscout.errors import ConfigError
+from toolscout.fields import Fields
 from toolscout.models import Overlay
 
 _TRANSPORTS: Mapping[str, Transport] = {
@@ -236,5 +236,5 @@ def _tool_overlays(own: Fields) -> dict[str, Overlay]:
 def _whole(own: Fields, name: str) -> int | None:
     value = own.number(name)
     if value is not None and value != int(value):
-        raise own.bad(name, "a whole number")
+        raise own.wrong_type(name, "a whole number")
     return None if value is None else int(value)

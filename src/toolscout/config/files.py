@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
-from toolscout.config.fields import Fields
 from toolscout.config.jsonc import read_jsonc
 from toolscout.config.server_json import is_server_json, read_server_json
 from toolscout.errors import ConfigError
+from toolscout.fields import Fields
 
 SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
 """The keys under which hosts list their servers: most of them, VS Code, Zed, Codex."""

@@ -7,21 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from toolscout.config.entries import read_entry
-from toolscout.config.fields import Fields
 from toolscout.config.files import ConfigFile, is_toolscout, read_config_file
 from toolscout.config.server_config import Config, ServerConfig
 from toolscout.config.variables import Variables
 from toolscout.errors import ConfigError
-
-
-def config_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the user's config folder, where imported configs are kept."""
-    environ = os.environ if environ is None else environ
-    if os.name == "nt":
-        root = environ.get("APPDATA") or str(Path.home() / "AppData" / "Roaming")
-    else:
-        root = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".config")
-    return Path(root) / "toolscout"
+from toolscout.fields import Fields
 
 
 def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, str] | None = None) -> Config:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from toolscout.config.fields import Fields
 from toolscout.errors import ConfigError
+from toolscout.fields import Fields
 
 _LAUNCH: Mapping[str, tuple[str, ...]] = {
     "npm": ("npx", "-y"),

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from toolscout.errors import SettingError
 from toolscout.ports import Predicate, Store
-from toolscout.settings import Settings, data_folder
+from toolscout.settings import Settings
 from toolscout.telemetry import without_password
 
 
 def open_store(settings: Settings, predicate: Predicate) -> Store:
     """Build the store that the settings name; it is opened by its own `open()`."""
-    url = settings.store or f"sqlite:///{data_folder() / 'catalogue.db'}"
+    url = settings.store_url
     if url.startswith(("postgresql://", "postgres://")):
         return _postgres(url, predicate, settings)
 
