@@ -76,7 +76,7 @@ async def _publish(store: Store, rows: Rows, scope: Scope, embedder: HashEmbedde
             scope=scope,
             servers=tuple(part.server for part in parts),
             entries=entries,
-            kept=frozenset(key for part in parts for key in part.unchanged),
+            unchanged_keys=frozenset(key for part in parts for key in part.unchanged),
             model_id=embedder.model_id if embedder else model_id,
         )
     )

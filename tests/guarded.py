@@ -19,7 +19,7 @@ from toolscout.gateway.guard import allowed_for
 from toolscout.gateway.http import make_app
 from toolscout.gateway.listen import bind, start_quietly
 from toolscout.gateway.server import Gateway
-from toolscout.policy.document import Policy
+from toolscout.policy.policy_file import Policy
 from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.storage import open_store

@@ -32,7 +32,7 @@ from toolscout.gateway.auth.require import authentication_for
 from toolscout.gateway.guard import allowed_for
 from toolscout.gateway.http import make_app
 from toolscout.gateway.server import Gateway
-from toolscout.policy.document import Policy, Rule, parse_policy
+from toolscout.policy.policy_file import Policy, Rule, parse_policy
 from toolscout.policy.rules import Rules
 from toolscout.storage import open_store
 

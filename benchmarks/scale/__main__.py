@@ -25,7 +25,7 @@ from benchmarks.data import RESULTS, machine, markdown, save
 from benchmarks.scale import corpus as corpora
 from benchmarks.scale import load, measure
 from toolscout import Scout, Settings
-from toolscout.storage.postgres import graph
+from toolscout.storage.postgres import hnsw
 
 SIZES, TENANTS = (15_000, 100_000, 1_000_000), (1, 100, 10_000)
 _OPTIONS = (
@@ -55,7 +55,7 @@ async def in_postgres(databases: Databases, corpus: Any, size: int, tenants: int
     async with opened(url) as scout:
         if tenants == 1:
             filled = await without_graph(scout, corpus, size)
-        in_database = load.tenant_name(0) in scout._store._in_database
+        in_database = load.tenant_name(0) in scout._store.tenants_in_database
         if in_database:
             filled |= await with_graph(scout, corpus)
         engine = "postgres, in the database" if in_database else "postgres"
@@ -90,17 +90,17 @@ async def in_postgres(databases: Databases, corpus: Any, size: int, tenants: int
 
 async def without_graph(scout: Scout, corpus: Any, size: int) -> dict[str, float]:
     """Publish everything before there is a graph to keep, as a first indexing does."""
-    usual = scout._store._large.exact_rows
-    scout._store._large.exact_rows = 10**9
+    usual = scout._store.in_database.exact_rows
+    scout._store.in_database.exact_rows = 10**9
     rate = await measure.publish_all(scout, corpus, size)
-    scout._store._large.exact_rows = usual
+    scout._store.in_database.exact_rows = usual
     return rate
 
 
 async def with_graph(scout: Scout, corpus: Any) -> dict[str, float]:
     """Build the graph, and time it."""
     started = time.perf_counter()
-    await graph.build(scout._store._link, corpus.model_id, scout._store._large.exact_rows)
+    await hnsw.build(scout._store.pool, corpus.model_id, scout._store.in_database.exact_rows)
     return {"graph_s": time.perf_counter() - started}
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 
 from benchmarks.scale.corpus import Corpus, servers_of
-from toolscout.storage import rows
-from toolscout.storage.index.words import pack
-from toolscout.storage.postgres.codec import to_halves
+from toolscout.storage.index.postings import pack
+from toolscout.storage.postgres.encoding import to_halves
+from toolscout.storage.tool_json import write_definition, write_facets
 
 BLOCK = 20_000
 
@@ -40,8 +40,8 @@ def blocks(corpus: Corpus, size: int, tenants: int) -> Iterator[tuple[list[Any],
                     entry.stamp,
                     bytes.fromhex(entry.text_hash),
                     pack(entry.terms),
-                    rows.write_facets(entry),
-                    rows.write_definition(entry.tool),
+                    write_facets(entry),
+                    write_definition(entry.tool),
                 )
             )
         yield [(tenant, "", key, key, True) for tenant, key in servers], tools, [item[5] for item in tools], vectors

@@ -14,7 +14,7 @@ from benchmarks.scale.corpus import TOOLS_OF_A_SERVER, Corpus, servers_of
 from benchmarks.scale.load import BLOCK, tenant_name
 from toolscout import Caller, Scout
 from toolscout.models import Filter, Publication, Scope
-from toolscout.storage.postgres.arms import nearest
+from toolscout.storage.postgres.candidates import nearest
 from toolscout.storage.postgres.store import PostgresStore
 
 TOUCHED = 50
@@ -66,7 +66,7 @@ async def publications(scout: Scout, corpus: Corpus, size: int, tenants: int) ->
             scope=Scope(tenant=tenant_name(number)),
             servers=servers_of(list(changed))[:1],
             entries=tuple(entry for entry in changed if entry.tool.server == changed[0].tool.server),
-            kept=frozenset(),
+            unchanged_keys=frozenset(),
             model_id=corpus.model_id,
         )
         started = time.perf_counter()
@@ -86,7 +86,7 @@ async def publish_all(scout: Scout, corpus: Corpus, size: int) -> dict[str, floa
             scope=Scope(tenant=tenant_name(0)),
             servers=servers_of(entries),
             entries=tuple(entries),
-            kept=frozenset(),
+            unchanged_keys=frozenset(),
             model_id=corpus.model_id,
         )
         started = time.perf_counter()
@@ -104,8 +104,8 @@ async def recall(store: PostgresStore, scout: Scout, corpus: Corpus) -> dict[str
         (vector,) = await scout._embedder.embed_queries([query])
 
         async def arms(db: Any, vector: Any = vector) -> Any:
-            state, view = await store._large._view(db, caller)
-            (narrowed,) = await store._large._narrowed(db, caller, view, Filter())
+            state, view = await store.in_database._view(db, caller)
+            (narrowed,) = await store.in_database._narrowed(db, caller, view, Filter())
             truth = await nearest(db, narrowed, state, vector, 10, 10**9)
             ten = await nearest(db, narrowed, state, vector, 10, 0)
             fifty = await nearest(db, narrowed, state, vector, 50, 0)
@@ -114,7 +114,7 @@ async def recall(store: PostgresStore, scout: Scout, corpus: Corpus) -> dict[str
             ).fetchall()
             return found, ten, fifty
 
-        found, ten, fifty = await store._link.run(arms, tenant=caller.tenant, snapshot=True)
+        found, ten, fifty = await store.pool.run(arms, tenant=caller.tenant, snapshot=True)
         scores = [(float(np.frombuffer(sent, ">f2", offset=4).astype(np.float32) @ vector), row) for row, sent in found]
         best = {row for _, row in sorted(scores, reverse=True)[:10]}
         at_ten.append(len(best.intersection(ten)) / 10)
@@ -130,9 +130,9 @@ async def recall(store: PostgresStore, scout: Scout, corpus: Corpus) -> dict[str
 async def _same_answer(store: PostgresStore, scout: Scout, query: str, caller: Caller) -> float:
     """Return how much of the exact top 10 of a whole search the graph's top 10 has."""
     keys = []
-    usual = store._large.exact_rows
+    usual = store.in_database.exact_rows
     for exact_rows in (usual, 10**9):
-        store._large.exact_rows = exact_rows
+        store.in_database.exact_rows = exact_rows
         keys.append({match.tool.key for match in await scout.search_tools(query, caller=caller, threshold=0)})
-    store._large.exact_rows = usual
+    store.in_database.exact_rows = usual
     return len(keys[0] & keys[1]) / max(1, len(keys[1]))

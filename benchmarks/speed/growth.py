@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks.data import RESULTS, bench_folder, machine, markdown, rows, save
 from toolscout import Scout, Settings
 from toolscout.models import Scope
+from toolscout.storage.index.postings import PACKED, InvertedIndex
 from toolscout.storage.index.segment import Segment
-from toolscout.storage.index.vectors import Vectors
-from toolscout.storage.index.words import PACKED, Words
+from toolscout.storage.index.vectors import VectorIndex
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 NOISE = 0.0247
@@ -58,8 +58,8 @@ def grown(base: dict[str, Any], size: int) -> Segment:
         model_id=base["model_id"],
         facets=[facets[i] for i in order],
         definitions=[base["definitions"][rows_of[i]] for i in order],
-        words=Words([packed[i] for i in order]),
-        vectors=Vectors(matrix[order], exact_rows=Settings().exact_rows),
+        words=InvertedIndex([packed[i] for i in order]),
+        vectors=VectorIndex(matrix[order], exact_rows=Settings().exact_rows),
     )
 
 
@@ -77,7 +77,7 @@ async def measure(most: int) -> None:
             segment = grown(base, size)
             segment.vectors.wait()
             built = time.perf_counter() - started
-            scout._store._shelf.put(segment)
+            scout._store.segments.put(segment)
             for query in queries[:20]:
                 await scout.search_tools(query)
             times = []
@@ -113,7 +113,7 @@ def report(results: list[dict[str, Any]]) -> None:
 
 def load_base(scout: Scout) -> dict[str, Any]:
     """Take the columns of the published catalogue."""
-    segment = scout._store._shelf.snapshot(Scope()).segments[0]
+    segment = scout._store.segments.snapshot(Scope()).segments[0]
     db = scout._store._connection
     packed = dict(db.execute("SELECT key, terms FROM tools").fetchall())
     return {

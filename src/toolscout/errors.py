@@ -211,6 +211,13 @@ class DimensionError(EmbedderError):
 
     code = "wrong_dimension"
 
+    @classmethod
+    def two_models(cls, message: str) -> DimensionError:
+        """Return the error for vectors of two models that are stored under one model id."""
+        return cls(
+            message, hint="two models share one name; give the new one another id and run `toolscout index` again"
+        )
+
 
 class StoreError(ToolscoutError):
     """The catalogue cannot be read or written."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolscout.policy.document import parse_policy
+from toolscout.policy.policy_file import parse_policy
 from toolscout.sample import path as sample
 
 ROOT = Path(__file__).parent.parent.parent

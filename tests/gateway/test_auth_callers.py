@@ -18,7 +18,7 @@ from guarded import MODERN, WAIT_S, guarded
 from scripted import Scripted, text
 from serving import serving
 from toolscout import Caller, Scout
-from toolscout.policy.document import parse_policy
+from toolscout.policy.policy_file import parse_policy
 
 ELICITS = {"elicitation": {"form": {}}}
 QUESTION = {"message": "Really?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}

@@ -16,7 +16,7 @@ from scripted import Scripted
 from toolscout.errors import StoreError
 from toolscout.gateway.auth.verify import Verifier
 from toolscout.models import ApiKey
-from toolscout.policy.keys import mint_key
+from toolscout.policy.api_keys import mint_key
 from waiting import eventually
 
 RECOVERY_S = 5.0

@@ -7,8 +7,8 @@ import pytest
 from guarantees import guarantee
 from toolscout import LimitError
 from toolscout.models import Caller
-from toolscout.policy.document import parse_policy
 from toolscout.policy.limits import Limits
+from toolscout.policy.policy_file import parse_policy
 
 pytestmark = guarantee("load:limits")
 ANN, BOB = Caller(user="ann"), Caller(user="bob")

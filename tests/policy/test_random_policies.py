@@ -13,7 +13,7 @@ from embedders import HashEmbedder, hash_vector
 from guarantees import guarantee
 from toolscout import Caller, NotAllowedError, Scout, Settings, ToolNotFoundError
 from toolscout.models import Filter, Intent, Scope, Server
-from toolscout.policy.document import Policy, Rule
+from toolscout.policy.policy_file import Policy, Rule
 from toolscout.policy.rules import Rules
 from toolscout.storage import open_store
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from guarantees import guarantee
 from toolscout.models import Caller, Facets
-from toolscout.policy.document import Policy, Rule, parse_policy
+from toolscout.policy.policy_file import Policy, Rule, parse_policy
 from toolscout.policy.rules import Rules, may_see
 
 pytestmark = guarantee("access:one-predicate", "access:fails-closed")
@@ -117,7 +117,7 @@ def test_no_rule_lets_another_tenants_a_held_or_a_switched_off_tool_through(tool
     for fields, because in (
         ({"tenant": "other"}, "another tenant"),
         ({"owner": "bob"}, "another user"),
-        ({"held": "poisoned"}, "held back: poisoned"),
+        ({"quarantine_reason": "poisoned"}, "held back: poisoned"),
         ({"enabled": False}, "switched off"),
     ):
         assert not judged(ANN, tool(**fields))

@@ -25,7 +25,7 @@ from toolscout import Caller, Scout, SettingError, Settings, ToolscoutError
 from toolscout.errors import CallTimeoutError, LimitError, PolicyError
 from toolscout.gateway.server import Gateway
 from toolscout.models import Scope
-from toolscout.policy.document import parse_policy
+from toolscout.policy.policy_file import parse_policy
 from toolscout.telemetry import AuditLog, read_audit
 
 DOCS = Path(__file__).parent.parent.parent / "docs"

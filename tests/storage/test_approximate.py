@@ -14,8 +14,8 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout.models import Scope
 from toolscout.ports import Store
-from toolscout.storage.index.vectors import Vectors
-from toolscout.storage.postgres import arms
+from toolscout.storage.index.vectors import VectorIndex
+from toolscout.storage.postgres import candidates
 
 pytestmark = guarantee("store:contract")
 
@@ -29,8 +29,8 @@ def matrix() -> Any:
 
 
 @pytest.fixture(scope="module")
-def graph(matrix: Any) -> Vectors:
-    vectors = Vectors(matrix, exact_rows=100)
+def graph(matrix: Any) -> VectorIndex:
+    vectors = VectorIndex(matrix, exact_rows=100)
     vectors.wait()
     assert not vectors.exact
     return vectors
@@ -41,8 +41,8 @@ def _unit(random: np.random.Generator, count: int) -> Any:
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-def _overlaps(graph: Vectors, matrix: Any, allowed: Any) -> list[float]:
-    exact = Vectors(matrix, exact_rows=ROWS)
+def _overlaps(graph: VectorIndex, matrix: Any, allowed: Any) -> list[float]:
+    exact = VectorIndex(matrix, exact_rows=ROWS)
     count = int(allowed.sum())
     found = []
     for query in _unit(np.random.default_rng(8), 25):
@@ -53,20 +53,20 @@ def _overlaps(graph: Vectors, matrix: Any, allowed: Any) -> list[float]:
     return found
 
 
-def test_the_graph_finds_nearly_what_exact_search_finds(graph: Vectors, matrix: Any) -> None:
+def test_the_graph_finds_nearly_what_exact_search_finds(graph: VectorIndex, matrix: Any) -> None:
     assert np.mean(_overlaps(graph, matrix, np.ones(ROWS, dtype=np.bool_))) >= LEAST_OVERLAP
 
 
 @pytest.mark.parametrize("share", [0.5, 0.2, 0.1, 0.05])
 def test_a_filtered_graph_gives_allowed_rows_only_and_the_full_number(
-    graph: Vectors, matrix: Any, share: float
+    graph: VectorIndex, matrix: Any, share: float
 ) -> None:
     allowed = np.random.default_rng(9).random(ROWS) < share
     assert int(allowed.sum()) > 100
     assert np.mean(_overlaps(graph, matrix, allowed)) >= 0.85
 
 
-def test_a_graph_that_loses_its_way_between_few_rows_is_not_the_last_word(graph: Vectors) -> None:
+def test_a_graph_that_loses_its_way_between_few_rows_is_not_the_last_word(graph: VectorIndex) -> None:
     """Just more than `exact_rows` are allowed, most of them asked for: the graph alone comes back with fewer."""
     allowed = np.zeros(ROWS, dtype=np.bool_)
     allowed[np.random.default_rng(10).permutation(ROWS)[:101]] = True
@@ -77,7 +77,7 @@ def test_a_graph_that_loses_its_way_between_few_rows_is_not_the_last_word(graph:
     assert fewer
 
 
-def test_few_enough_allowed_rows_are_searched_exactly(graph: Vectors, matrix: Any) -> None:
+def test_few_enough_allowed_rows_are_searched_exactly(graph: VectorIndex, matrix: Any) -> None:
     allowed = np.zeros(ROWS, dtype=np.bool_)
     allowed[::40] = True
     assert min(_overlaps(graph, matrix, allowed)) == 1.0
@@ -92,7 +92,7 @@ def test_without_faiss_every_search_is_exact(matrix: Any, monkeypatch: pytest.Mo
         return real(name, *rest, **options)
 
     monkeypatch.setattr("toolscout.storage.index.vectors.import_module", without)
-    vectors = Vectors(matrix, exact_rows=100)
+    vectors = VectorIndex(matrix, exact_rows=100)
     vectors.wait()
     assert vectors.exact
     assert min(_overlaps(vectors, matrix, np.ones(ROWS, dtype=np.bool_))) == 1.0
@@ -135,19 +135,19 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(
 def _explained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ask for the plan of every search by the graph of a database; so few rows would be sorted, were that not dear."""
     plans: list[str] = []
-    search = arms._by_graph
+    search = candidates._by_graph
 
     async def explain(db: Any, *asked: Any) -> Any:
         await db.execute("SET LOCAL enable_sort = off")
         with monkeypatch.context() as patch:
-            patch.setattr(arms, "_GRAPH", f"EXPLAIN {arms._GRAPH}")
+            patch.setattr(candidates, "_GRAPH", f"EXPLAIN {candidates._GRAPH}")
             plans.append("\n".join(map(str, await search(db, *asked))))
         return await search(db, *asked)
 
-    monkeypatch.setattr(arms, "_by_graph", explain)
+    monkeypatch.setattr(candidates, "_by_graph", explain)
     return plans
 
 
-def _vectors(store: Store) -> Vectors:
-    vectors: Vectors = store._shelf.snapshot(Scope()).segments[0].vectors
+def _vectors(store: Store) -> VectorIndex:
+    vectors: VectorIndex = store.segments.snapshot(Scope()).segments[0].vectors
     return vectors

@@ -117,7 +117,7 @@ async def test_postgresql_gives_what_memory_gives(
 ) -> None:
     async with filled(database(), resident_tools=resident_tools) as scout:
         found = await told(scout)
-        assert ("local" in scout._store._in_database) == (resident_tools == 0)
+        assert ("local" in scout._store.tenants_in_database) == (resident_tools == 0)
     assert {name: value for name, value in found.items() if value != expected[name]} == {}
 
 
@@ -125,17 +125,17 @@ async def test_a_tenant_that_grows_and_shrinks_moves_there_and_back(
     expected: dict[str, Any], database: Callable[[], str]
 ) -> None:
     async with filled(database(), resident_tools=350) as scout:
-        assert "local" not in scout._store._in_database
+        assert "local" not in scout._store.tenants_in_database
         await scout.index_tools(many(100, server="more"))
-        assert "local" in scout._store._in_database
+        assert "local" in scout._store.tenants_in_database
         assert (await scout.overview()).total == expected["0 overview"][0] + 100
         await scout.remove_server("more")
-        assert "local" in scout._store._in_database
+        assert "local" in scout._store.tenants_in_database
         answer = await scout.search_tools(QUERIES[0], threshold=0)
         assert [(match.tool.key, match.tool.owner, match.score) for match in answer] == expected[
             f"0 0 hybrid {QUERIES[0]}"
         ][0]
         assert {name: value for name, value in (await told(scout, ())).items() if value != expected[name]} == {}
         await scout.index_tools([{"name": "last", "server": "many"}])
-        assert "local" not in scout._store._in_database
+        assert "local" not in scout._store.tenants_in_database
         assert (await scout.overview()).total == expected["0 overview"][0] - 158

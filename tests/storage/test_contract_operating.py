@@ -96,7 +96,7 @@ async def test_a_publication_may_bring_switches_along_also_of_tools_that_are_not
     await publish(store, [PAINT, FORGE], own={"ann": [PAINT]})
     brought = {"studio__paint": False, "elsewhere__weld": False}
     await store.publish(
-        Publication(scope=Scope(), servers=(), entries=(), kept=frozenset(), model_id="", switches=brought)
+        Publication(scope=Scope(), servers=(), entries=(), unchanged_keys=frozenset(), model_id="", switches=brought)
     )
     assert await store.switches(Scope()) == brought
     assert await store.switches(ANNS) == {}

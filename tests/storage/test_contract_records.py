@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalogues import OpenStore, keys, publish
 from guarantees import guarantee
 from toolscout.models import Caller, Record, Scope
-from toolscout.policy.document import parse_policy
+from toolscout.policy.policy_file import parse_policy
 from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 

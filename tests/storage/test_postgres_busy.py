@@ -19,7 +19,7 @@ from toolscout.models import Caller
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store
-from toolscout.storage.postgres.link import PATIENCE_S
+from toolscout.storage.postgres.pool import PATIENCE_S
 from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
@@ -74,7 +74,7 @@ async def patience_is_over(store: PostgresStore) -> None:
     over = asyncio.get_running_loop().time() + 1.5 * PATIENCE_S
 
     async def lives() -> bool:
-        return store._link._seen > over
+        return store.pool._seen > over
 
     await eventually(lives, WAIT_S)
 
@@ -85,7 +85,7 @@ async def test_a_ping_needs_no_connection_and_work_is_told_that_they_are_all_in_
     url = database()
     async with opened(url, store_connections=1) as store:
         with locked(url):
-            slow = asyncio.create_task(store._link.run(wait_for_lock))
+            slow = asyncio.create_task(store.pool.run(wait_for_lock))
             await waiting(url, 1)
             await store.ping()
             with pytest.raises(StoreError, match="is busy") as caught:
@@ -110,11 +110,11 @@ async def test_a_database_that_answers_with_an_error_is_not_one_that_cannot_be_r
 
     async with opened(url) as store:
         with locked(url), pytest.raises(StoreError, match=f"{limit.split('_')[0]} timeout") as caught:
-            await store._link.run(impatient)
+            await store.pool.run(impatient)
         assert "cannot be reached" not in caught.value.message
         assert "log of PostgreSQL" in caught.value.hint
         with pytest.raises(StoreError, match="cannot be reached"):
-            await store._link.run(ended)
+            await store.pool.run(ended)
 
 
 async def test_who_starts_while_another_migrates_waits_for_it(postgres: Databases) -> None:
@@ -169,15 +169,15 @@ async def test_work_that_is_cancelled_ends_in_the_server_and_leaves_its_connecti
         async def who(db: AsyncConnection) -> Any:
             return await (await db.execute("SELECT pg_backend_pid()")).fetchone()
 
-        before = await store._link.run(who)
+        before = await store.pool.run(who)
         with locked(url):
-            slow = asyncio.create_task(store._link.run(wait_for_lock))
+            slow = asyncio.create_task(store.pool.run(wait_for_lock))
             await waiting(url, 1)
             slow.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await slow
             await waiting(url, 0)
-            assert await store._link.run(who) == before
+            assert await store.pool.run(who) == before
 
 
 async def test_whoever_cancels_disturbs_nobody_else(database: Callable[[], str]) -> None:

@@ -81,7 +81,7 @@ async def test_what_is_loaded_is_served_stale_and_the_rest_fails_soon(
     async with opened(fragile, "down") as store:
         await publish(store, many(30), embedder=HashEmbedder())
         await publish(store, many(5), tenant="other", embedder=HashEmbedder())
-        store._shelf.drop(Scope(tenant="other"))
+        store.segments.drop(Scope(tenant="other"))
         assert not (await store.overview(Caller())).stale
         await asyncio.to_thread(away, fragile)
 
@@ -124,7 +124,7 @@ async def test_a_user_without_tools_of_their_own_is_answered_also_when_first_see
         await asyncio.to_thread(stop, fragile)
         assert len(await keys(store, Caller(user="zoe"))) == 5
         await fails_soon(keys(store, Caller(user="ann")))
-        assert Scope(owner="zoe") not in store._shelf
+        assert Scope(owner="zoe") not in store.segments
 
 
 async def test_many_who_ask_a_frozen_database_all_get_their_error_in_time(fragile: PostgresServer) -> None:

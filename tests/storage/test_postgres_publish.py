@@ -86,7 +86,12 @@ async def test_a_publication_for_all_tenants_and_one_of_a_large_tenant_take_turn
     await publish(store, many(5), tenant="local")
     await store.add_vectors("hash-1", ["00" * 32], hash_vector("of no tool")[None])
     everywhere = Publication(
-        scope=Scope(tenant="red"), servers=(), entries=(), kept=frozenset(), model_id="hash-1", everywhere=True
+        scope=Scope(tenant="red"),
+        servers=(),
+        entries=(),
+        unchanged_keys=frozenset(),
+        model_id="hash-1",
+        everywhere=True,
     )
     with psycopg.connect(url) as db:
         db.execute("SELECT 1 FROM toolscout.scopes WHERE tenant = 'blue' FOR UPDATE")
@@ -125,7 +130,7 @@ async def test_a_publication_stands_also_when_putting_in_order_afterwards_fails(
             "$$ BEGIN RAISE 'out of order'; END $$ LANGUAGE plpgsql"
         )
     with pytest.raises(StoreError, match="out of order"):
-        await store._link.run(engine._settle)
+        await store.pool.run(engine._settle)
     assert await publish(store, many(5)) > 0
     assert len(await keys(store)) == 5
 

@@ -17,7 +17,7 @@ from toolscout import Scout, Settings
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
 from toolscout.storage import open_store
-from toolscout.storage.postgres import watch, writes
+from toolscout.storage.postgres import notifications, writes
 from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
@@ -80,7 +80,7 @@ async def test_what_nobody_was_told_is_found_by_asking(
 
 
 async def test_being_told_is_enough(pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_ASK_S", 2 * FRESH_S)
+    monkeypatch.setattr(notifications, "_ASK_S", 2 * FRESH_S)
     one, two = await pair(), await pair()
     await publish(one, many(5), embedder=HashEmbedder())
     await sees(two, 5)
@@ -172,7 +172,7 @@ async def test_a_look_that_finds_no_change_asks_each_scope_in_memory_at_most_onc
             steps += len(self)
             return super().items()
 
-    monkeypatch.setattr(store._shelf, "_segments", Counted(store._shelf._segments))
+    monkeypatch.setattr(store.segments, "_segments", Counted(store.segments._segments))
     await store._apply({Scope(tenant="tenant-1"): (0, "", False)})
     assert steps <= 21
 
@@ -208,7 +208,7 @@ async def test_a_lease_counts_its_holders_so_that_a_late_one_can_be_told(
 ) -> None:
     one, two = await pair(), await pair()
     fence = "SELECT holder, fence FROM toolscout.leases WHERE name = 'index:mail'"
-    with psycopg.connect(one._link.conninfo, autocommit=True) as db:
+    with psycopg.connect(one.pool.conninfo, autocommit=True) as db:
         assert await one.lease("index:mail", "first", 0.01)
         await eventually(lambda: two.lease("index:mail", "second", 60), FRESH_S)
         assert db.execute(fence).fetchall() == [("second", 2)]

@@ -15,7 +15,8 @@ from toolscout import SchemaVersionError, Scout, StoreError
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
-from toolscout.storage import open_store, schema
+from toolscout.storage import open_store
+from toolscout.storage.sqlite import schema
 
 pytestmark = guarantee("store:upgrade")
 

@@ -76,7 +76,7 @@ async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Check
 
 def _operating(settings: Settings) -> list[Check]:
     """Look at the policy and the audit log, which a gateway needs before anything else."""
-    from toolscout.policy.document import read_policy
+    from toolscout.policy.policy_file import read_policy
     from toolscout.telemetry import AuditLog
 
     findings = []

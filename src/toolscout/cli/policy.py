@@ -12,7 +12,7 @@ from toolscout.cli import options
 from toolscout.models import LOCAL, Caller
 
 if TYPE_CHECKING:
-    from toolscout.policy.document import Policy
+    from toolscout.policy.policy_file import Policy
     from toolscout.policy.rules import Decision
     from toolscout.settings import Settings
 
@@ -46,7 +46,7 @@ def check(
 
     Examples: `toolscout policy check --policy policy.toml`, `toolscout policy check --as ann github__create_issue`
     """
-    from toolscout.policy.document import Policy, read_policy
+    from toolscout.policy.policy_file import Policy, read_policy
     from toolscout.settings import Settings
 
     settings = Settings.from_env()

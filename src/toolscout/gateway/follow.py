@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolscout.config import Config, read_config
 from toolscout.errors import PolicyError, ToolscoutError
-from toolscout.policy.document import Policy, read_policy
+from toolscout.policy.policy_file import Policy, read_policy
 
 _log = logging.getLogger("toolscout")
 

@@ -16,7 +16,7 @@ from toolscout.indexing.enrich import enrich_tool, restamp, text_hash, to_docume
 from toolscout.indexing.fetch import keep_pins
 from toolscout.indexing.trust import PIN_KIND, JudgedTool, judge_tool, merge_pins, read_pin
 from toolscout.models import Caller, Pin, Publication, Scope, Server, Tool
-from toolscout.policy.keys import KIND as KEY
+from toolscout.policy.api_keys import KIND as KEY
 from toolscout.ports import Progress, Store
 from toolscout.settings import Settings
 
@@ -212,7 +212,7 @@ async def _publication(store: Store, arrived: _Arrived, judged: Sequence[JudgedT
         scope=arrived.scope,
         servers=tuple(arrived.servers),
         entries=tuple(entries),
-        kept=frozenset(kept),
+        unchanged_keys=frozenset(kept),
         model_id=model_id,
         switches=arrived.switches,
     )

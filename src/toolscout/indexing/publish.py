@@ -27,7 +27,7 @@ async def publish(
                 scope=scope,
                 servers=tuple(part.server for part in prepared),
                 entries=tuple(entry for part in prepared for entry in part.entries),
-                kept=frozenset(key for part in prepared for key in part.unchanged),
+                unchanged_keys=frozenset(key for part in prepared for key in part.unchanged),
                 model_id=embedded.model_id,
                 everywhere=embedded.repaired or embedded.model_id != before.model_id,
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolscout.models.access import ApiKey, Change, Pin, Record, Verdict
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
 from toolscout.models.catalogue import (
     FIELDS,
@@ -19,6 +18,7 @@ from toolscout.models.catalogue import (
 )
 from toolscout.models.chat import ChatTurn, DiscoveredTool, Discovery, Origin
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
+from toolscout.models.records import ApiKey, Change, Pin, Record, Verdict
 from toolscout.models.tools import (
     LOCAL,
     TEMPLATE,

@@ -65,7 +65,7 @@ class Publication:
     scope: Scope
     servers: tuple[Server, ...]
     entries: tuple[Entry, ...]
-    kept: frozenset[str]
+    unchanged_keys: frozenset[str]
     model_id: str
     everywhere: bool = False
     switches: Mapping[str, bool] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 from toolscout.errors import LimitError
 from toolscout.models import Caller
-from toolscout.policy.document import Limit, Policy
+from toolscout.policy.policy_file import Limit, Policy
 
 _MOST_BUCKETS = 10_000
 _MINUTE_S = 60.0

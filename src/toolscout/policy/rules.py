@@ -9,7 +9,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 from toolscout.models import Caller, Facets, Tool
-from toolscout.policy.document import ANYONE, Act, Policy, Rule
+from toolscout.policy.policy_file import ANYONE, Act, Policy, Rule
 
 _REMEMBERED = 1_024
 _REMEMBERED_GLOBS = 8_192

@@ -15,10 +15,10 @@ from toolscout.errors import PolicyError, StoreError, ToolNotFoundError
 from toolscout.indexing.enrich import enrich_tool, restamp
 from toolscout.indexing.trust import KEPT_OUT, PIN_KIND, change_of, read_pin, write_pin
 from toolscout.models import ApiKey, Caller, Change, Pin, Publication, Record, Scope, Tool, Verdict
-from toolscout.policy.document import Act, Policy
-from toolscout.policy.keys import KIND as KEY
-from toolscout.policy.keys import mint_key
+from toolscout.policy.api_keys import KIND as KEY
+from toolscout.policy.api_keys import mint_key
 from toolscout.policy.limits import Limits
+from toolscout.policy.policy_file import Act, Policy
 from toolscout.policy.rules import Decision, Rules
 from toolscout.ports import Store
 from toolscout.scout.leases import Leases
@@ -260,7 +260,7 @@ class Admin:
                     replace(enrich_tool(tool), stamp=restamp(tool, tools[tool.key], stamps[tool.key]))
                     for tool in decided
                 ),
-                kept=frozenset(
+                unchanged_keys=frozenset(
                     tool.key for tool in tools.values() if tool.server in replaced and tool.key not in changed
                 ),
                 model_id=overview.model_id,

@@ -43,8 +43,8 @@ from toolscout.models import (
     SearchOptions,
     Tag,
 )
-from toolscout.policy.document import read_policy
 from toolscout.policy.limits import Limits
+from toolscout.policy.policy_file import read_policy
 from toolscout.policy.rules import Rules
 from toolscout.ports import Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
 from toolscout.scout.admin import Admin

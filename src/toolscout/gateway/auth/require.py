@@ -22,7 +22,7 @@ from toolscout.errors import SettingError, to_wire
 from toolscout.gateway.auth.jwks import KeySet, is_safe
 from toolscout.gateway.auth.tokens import ALGORITHMS, Tokens
 from toolscout.gateway.auth.verify import FindKey, Verifier
-from toolscout.policy.identity import ClaimMap
+from toolscout.policy.claims import ClaimMap
 from toolscout.settings import PREFIX, Settings
 
 METADATA = "/.well-known/oauth-protected-resource"

@@ -10,7 +10,7 @@ import jwt
 from toolscout.errors import AuthError
 from toolscout.gateway.auth.jwks import KeySet
 from toolscout.models import Caller
-from toolscout.policy.identity import ClaimMap, caller_of
+from toolscout.policy.claims import ClaimMap, caller_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures by a private key. `none`, and secrets shared with whoever can verify, are never accepted."""

@@ -16,7 +16,7 @@ from toolscout.gateway.auth.tokens import Tokens
 from toolscout.gateway.identity import CALLER
 from toolscout.gateway.refusals import because
 from toolscout.models import ApiKey, Caller
-from toolscout.policy.keys import caller_of_key, opens, split_token
+from toolscout.policy.api_keys import caller_of_key, opens, split_token
 
 _KEY_TTL_S = 1.0
 _UNSURE_KEY_TTL_S = 5.0

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toolscout.errors import DimensionError
 from toolscout.models import Facets, Filter, Scope
-from toolscout.storage.index.vectors import Vectors
-from toolscout.storage.index.words import Words
+from toolscout.storage.index.postings import InvertedIndex
+from toolscout.storage.index.vectors import VectorIndex
+from toolscout.storage.tool_json import read_facets
 
 if TYPE_CHECKING:
-    from toolscout.models import BoolArray, RowArray
+    from toolscout.models import BoolArray, FloatArray, RowArray
 
 
 class Segment:
@@ -26,8 +28,8 @@ class Segment:
         model_id: str,
         facets: Sequence[Facets],
         definitions: Sequence[bytes],
-        words: Words,
-        vectors: Vectors,
+        words: InvertedIndex,
+        vectors: VectorIndex,
     ) -> None:
         """Take over the columns; they are never changed afterwards."""
         self.scope = scope
@@ -46,6 +48,24 @@ class Segment:
             for tag in item.tags:
                 tagged.setdefault(tag.casefold(), []).append(row)
         self._tagged = {tag: np.array(rows, dtype=np.int64) for tag, rows in tagged.items()}
+
+    @classmethod
+    def from_rows(
+        cls, rows: Sequence[Sequence[Any]], *, scope: Scope, generation: int, model_id: str, exact_rows: int, where: str
+    ) -> Segment:
+        """Build a segment from rows of (tenant, key, owner, server, switch, facets, definition, terms, vector).
+
+        The rows are sorted by key. `where` names the store in an error.
+        """
+        return cls(
+            scope=scope,
+            generation=generation,
+            model_id=model_id,
+            facets=[read_facets(*row[:6]) for row in rows],
+            definitions=[row[6] for row in rows],
+            words=InvertedIndex([row[7] for row in rows]),
+            vectors=VectorIndex(_matrix([row[8] for row in rows], model_id, where), exact_rows=exact_rows),
+        )
 
     def __len__(self) -> int:
         """Count the tools."""
@@ -68,6 +88,17 @@ class Segment:
                     hits[self._tagged[tag]] += 1
             allowed &= hits >= (len(wanted_tags) if narrow.match == "all" else 1)
         return allowed
+
+
+def _matrix(blobs: Sequence[bytes | None], model_id: str, where: str) -> FloatArray:
+    lengths = {len(blob) for blob in blobs if blob is not None}
+    if len(lengths) > 1:
+        sizes = sorted(length // 2 for length in lengths)
+        raise DimensionError.two_models(f"{where} holds vectors of {sizes} numbers for {model_id}")
+    size = lengths.pop() if lengths else 0
+    empty = bytes(size)
+    joined = np.frombuffer(b"".join(blob if blob is not None else empty for blob in blobs), dtype="<f2")
+    return joined.astype(np.float32).reshape(len(blobs), size // 2)
 
 
 def _codes(values: Sequence[str]) -> tuple[dict[str, int], RowArray]:

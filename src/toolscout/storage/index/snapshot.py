@@ -12,10 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from toolscout.errors import DimensionError
-from toolscout.models import Caller, Candidates, Facets, Filter, Intent
+from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Tool
 from toolscout.ports import Predicate
+from toolscout.storage.index.postings import Postings, best_rows
 from toolscout.storage.index.segment import Segment
-from toolscout.storage.index.words import Postings, best_rows
+from toolscout.storage.tool_json import read_tool
 from toolscout.text import split_words
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _REMEMBERED_CALLERS = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class View:
+class CallerView:
     """What one caller may see: a mask for each segment."""
 
     allowed: tuple[BoolArray, ...]
@@ -44,15 +45,15 @@ class Snapshot:
         self.model_id = model_id
         self.generation = max((segment.generation for segment in self.segments), default=0)
         self._predicate = predicate
-        self._views: OrderedDict[tuple[Hashable, ...], View] = OrderedDict()
-        self._vocabularies: WeakKeyDictionary[View, Sequence[str]] = WeakKeyDictionary()
+        self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
+        self._vocabularies: WeakKeyDictionary[CallerView, Sequence[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """Count the tools of all segments."""
         return sum(map(len, self.segments))
 
-    def view(self, caller: Caller) -> View:
+    def view(self, caller: Caller) -> CallerView:
         """Return what the caller may see, asking the predicate once for each tool and remembering the answer.
 
         Callers whom the predicate judges alike share it, but not what was judged while the policy changed.
@@ -70,7 +71,7 @@ class Snapshot:
         )
         self._shadow(allowed)
         shown = self._shown(allowed)
-        view = View(
+        view = CallerView(
             allowed=allowed,
             count=len(shown),
             tokens=sum(item.tokens for item in shown),
@@ -97,12 +98,30 @@ class Snapshot:
                 return segment, row
         return None
 
+    def overview(self, caller: Caller, *, stale: bool) -> Overview:
+        """Return the totals of what the caller may see."""
+        view = self.view(caller)
+        return Overview(
+            total=view.count,
+            tokens=view.tokens,
+            categories=view.categories,
+            generation=self.generation,
+            model_id=self.model_id,
+            stale=stale,
+            servers=view.servers,
+        )
+
+    def tools(self, caller: Caller, keys: Sequence[str]) -> dict[str, Tool]:
+        """Return the full definitions of those keys that the caller may see."""
+        places = {key: place for key in keys if (place := self.find(caller, key)) is not None}
+        return {key: read_tool(segment.facets[row], segment.definitions[row]) for key, (segment, row) in places.items()}
+
     def facets(self, caller: Caller, narrow: Filter) -> list[Facets]:
         """Return what the caller may see and the request asks for, in the order of keys."""
         shown = self._shown(self.narrow(caller, narrow).allowed)
         return shown if len(self.segments) == 1 else sorted(shown, key=lambda item: item.key)
 
-    def narrow(self, caller: Caller, narrow: Filter) -> View:
+    def narrow(self, caller: Caller, narrow: Filter) -> CallerView:
         """Return what the caller may see and the request asks for."""
         view = self.view(caller)
         if narrow == Filter():
@@ -110,7 +129,7 @@ class Snapshot:
         allowed = tuple(
             seen & segment.matching(narrow) for segment, seen in zip(self.segments, view.allowed, strict=True)
         )
-        return View(allowed=allowed, count=sum(int(mask.sum()) for mask in allowed))
+        return CallerView(allowed=allowed, count=sum(int(mask.sum()) for mask in allowed))
 
     def candidates(self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int) -> Candidates:
         """Return the union of the best by vector and by words, with the evidence that the scorer needs."""
@@ -180,9 +199,8 @@ class Snapshot:
             return intent
         if not lengths:
             return replace(intent, vector=None)
-        raise DimensionError(
-            f"the catalogue holds vectors of {max(lengths)} numbers, the query has {len(intent.vector)}",
-            hint="two models share one name; give the new one another id and run `toolscout index` again",
+        raise DimensionError.two_models(
+            f"the catalogue holds vectors of {max(lengths)} numbers, the query has {len(intent.vector)}"
         )
 
 

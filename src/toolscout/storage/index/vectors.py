@@ -1,4 +1,4 @@
-"""Vectors in memory: exact search while it is fast enough, an HNSW graph (faiss) beyond."""
+"""VectorIndex in memory: exact search while it is fast enough, an HNSW graph (faiss) beyond."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolscout.storage.index.best import best_of
+from toolscout.storage.index.top_k import top_k
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, FloatArray, IntArray
@@ -19,7 +19,7 @@ _SEARCH_WIDTH = 256
 _SELECTIVE = 4
 
 
-class Vectors:
+class VectorIndex:
     """The unit vectors of a generation, one row for each tool; a tool without a vector has zeros.
 
     `vecdot` instead of `@`: a BLAS with its own threads is a little faster on an idle machine and ten times slower on a
@@ -56,11 +56,11 @@ class Vectors:
                 return found
         if count * _SELECTIVE < len(self.matrix):
             rows = np.flatnonzero(allowed)
-            return rows[best_of(np.vecdot(self.matrix[rows], query), limit)]
+            return rows[top_k(np.vecdot(self.matrix[rows], query), limit)]
         scores = np.vecdot(self.matrix, query)
         if count < len(self.matrix):
             scores = np.where(allowed, scores, np.float32(-2))
-        return best_of(scores, limit)
+        return top_k(scores, limit)
 
     def cosine(self, queries: FloatArray, rows: IntArray) -> FloatArray:
         """Return the exact cosine of each query with each of the rows, as [queries, rows].

@@ -31,14 +31,13 @@ from toolscout.models import (
 )
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
-from toolscout.storage import rows
-from toolscout.storage.index.shelf import Shelf
-from toolscout.storage.postgres import graph, kept, reads, writes
-from toolscout.storage.postgres.large import Large, MovedError, without_vectors
-from toolscout.storage.postgres.link import Link
-from toolscout.storage.postgres.load import read_segment
+from toolscout.storage.index.segment_cache import SegmentCache
+from toolscout.storage.postgres import hnsw, reads, writes
+from toolscout.storage.postgres.in_database import InDatabaseSearch, NotInDatabaseError, without_vectors
+from toolscout.storage.postgres.notifications import ChangeListener, Changes
+from toolscout.storage.postgres.pool import ConnectionPool
+from toolscout.storage.postgres.records import find_record, find_records, put_records
 from toolscout.storage.postgres.schema import migrate
-from toolscout.storage.postgres.watch import Changes, Watch
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -62,13 +61,13 @@ class PostgresStore:
     def __init__(self, url: str, predicate: Predicate, settings: Settings) -> None:
         """Read the address; `open()` does the work."""
         self._settings = settings
-        self._link = Link(url, settings.store_connections)
+        self.pool = ConnectionPool(url, settings.store_connections)
         self._predicate = predicate
-        self._shelf = Shelf(predicate, most_rows=settings.loaded_tools)
-        self._large = Large(self._link, predicate, settings)
-        self._watch = Watch(self._link, self._apply, self._lost)
+        self.segments = SegmentCache(predicate, most_rows=settings.loaded_tools)
+        self.in_database = InDatabaseSearch(self.pool, predicate, settings)
+        self._listener = ChangeListener(self.pool, self._apply, self._lost)
         self._existing: set[Scope] = set()
-        self._in_database: set[str] = set()
+        self.tenants_in_database: set[str] = set()
         self._graphs: set[str] = set()
         self._loading: dict[Scope, asyncio.Task[None]] = {}
         self._tidying: asyncio.Task[None] | None = None
@@ -77,14 +76,14 @@ class PostgresStore:
 
     async def open(self) -> None:
         """Connect, migrate, and load what everyone of the local tenant sees."""
-        db = await self._link.connect()
-        self._link.saw_life()
+        db = await self.pool.connect()
+        self.pool.saw_life()
         try:
-            self._watch.start()
-            await self._link.open(await self._migrated(db))
+            self._listener.start()
+            await self.pool.open(await self._migrated(db))
         finally:
             await db.close()
-        await self._apply(await self._link.run(reads.generations))
+        await self._apply(await self.pool.run(reads.generations))
         self._open = True
         await self._load(Scope())
         self._tidying = asyncio.create_task(self._tidy(), name="toolscout-tidy")
@@ -92,17 +91,17 @@ class PostgresStore:
     async def close(self) -> None:
         """Close every connection."""
         self._open = False
-        await self._watch.stop()
+        await self._listener.stop()
         tasks = [*self._loading.values(), *([self._tidying] if self._tidying else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._link.close()
+        await self.pool.close()
 
     async def ping(self) -> None:
         """Ask for a sign of life, unless there was one just now: a busy database has no connection free for that."""
-        if not (self._open and self._link.alive):
-            await self._link.run(lambda db: db.execute("SELECT 1"))
+        if not (self._open and self.pool.alive):
+            await self.pool.run(lambda db: db.execute("SELECT 1"))
 
     async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
         """Take or renew a lease by the clock of the database, which all replicas share."""
@@ -111,7 +110,7 @@ class PostgresStore:
             found = await (await db.execute("SELECT take_lease(%s, %s, %s)", (name, holder, ttl_s))).fetchone()
             return found is not None and found[0] is not None
 
-        return await self._link.run(take)
+        return await self.pool.run(take)
 
     async def release(self, name: str, holder: str) -> None:
         """Give a lease back."""
@@ -119,68 +118,72 @@ class PostgresStore:
         async def give(db: AsyncConnection) -> None:
             await db.execute("SELECT give_lease(%s, %s)", (name, holder))
 
-        await self._link.run(give)
+        await self.pool.run(give)
 
     async def scopes(self) -> Sequence[Scope]:
         """Return every scope of all tenants."""
-        return list(await self._link.run(reads.generations))
+        return list(await self.pool.run(reads.generations))
 
     async def record(self, kind: str, name: str) -> Record | None:
         """Return one record by its name."""
-        return await kept.named(self._link, kind, name)
+        return await find_record(self.pool, kind, name)
 
     async def records(self, kind: str, scope: Scope | None = None, prefix: str = "") -> Sequence[Record]:
         """Return the records of a kind whose names begin so."""
-        return await kept.beginning(self._link, kind, scope, prefix)
+        return await find_records(self.pool, kind, scope, prefix)
 
     async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
         """Keep records."""
-        await kept.put(self._link, records, replace=replace)
+        await put_records(self.pool, records, replace=replace)
 
     async def overview(self, caller: Caller) -> Overview:
         """Return what the caller can see in sum."""
-        return await self._read(caller, lambda held: self._overview(held, caller), lambda: self._large.overview(caller))
+        return await self._read(
+            caller,
+            lambda snapshot: snapshot.overview(caller, stale=self._stale),
+            lambda: self.in_database.overview(caller),
+        )
 
     async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
         """Return key -> stamp for a server's published tools."""
-        return await self._link.run(lambda db: reads.stamps(db, scope, server), tenant=scope.tenant)
+        return await self.pool.run(lambda db: reads.stamps(db, scope, server), tenant=scope.tenant)
 
     async def servers(self, scope: Scope) -> Sequence[Server]:
         """Return the servers of a scope."""
-        return await self._link.run(lambda db: reads.servers(db, scope), tenant=scope.tenant)
+        return await self.pool.run(lambda db: reads.servers(db, scope), tenant=scope.tenant)
 
     async def switches(self, scope: Scope) -> Mapping[str, bool]:
         """Return what was switched by hand."""
-        return await self._link.run(lambda db: reads.switches(db, scope), tenant=scope.tenant)
+        return await self.pool.run(lambda db: reads.switches(db, scope), tenant=scope.tenant)
 
     async def stored_tools(self, scope: Scope) -> Sequence[Tool]:
         """Return all published tools of a scope."""
-        return await self._link.run(lambda db: reads.stored_tools(db, scope), tenant=scope.tenant)
+        return await self.pool.run(lambda db: reads.stored_tools(db, scope), tenant=scope.tenant)
 
     async def vectors(self, model_id: str, text_hashes: Sequence[str]) -> Mapping[str, FloatArray]:
         """Return the vectors that there are, by their texts."""
-        return await self._link.run(lambda db: reads.vectors(db, model_id, text_hashes))
+        return await self.pool.run(lambda db: reads.vectors(db, model_id, text_hashes))
 
     async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
         """Return those texts that have no vector of this model yet."""
-        return await self._link.run(lambda db: reads.missing_vectors(db, model_id, text_hashes))
+        return await self.pool.run(lambda db: reads.missing_vectors(db, model_id, text_hashes))
 
     async def add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
         """Keep vectors, as half-precision numbers, under (model, text)."""
-        where = self._link.where
-        await self._link.run(lambda db: writes.add_vectors(db, model_id, text_hashes, vectors, where))
+        where = self.pool.where
+        await self.pool.run(lambda db: writes.add_vectors(db, model_id, text_hashes, vectors, where))
 
     async def publish(self, publication: Publication) -> int:
         """Replace whole servers in one transaction and show the result."""
         tenant, most = publication.scope.tenant, self._settings.resident_tools
-        generation = await self._link.run(lambda db: writes.publish(db, publication, most), tenant=tenant)
+        generation = await self.pool.run(lambda db: writes.publish(db, publication, most), tenant=tenant)
         if len(publication.entries) >= _MANY:
             with suppress(StoreError):  # the publication stands
-                await self._link.run(_settle)
+                await self.pool.run(_settle)
         await self._catch_up()
-        if tenant in self._in_database and publication.model_id not in self._graphs:
+        if tenant in self.tenants_in_database and publication.model_id not in self._graphs:
             with suppress(StoreError):  # searches are exact until the next one builds it
-                if await graph.build(self._link, publication.model_id, self._large.exact_rows):
+                if await hnsw.build(self.pool, publication.model_id, self.in_database.exact_rows):
                     self._graphs.add(publication.model_id)
         return generation
 
@@ -194,12 +197,12 @@ class PostgresStore:
 
     async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
         """Switch one tool on or off."""
-        await self._link.run(lambda db: writes.switch(db, scope, key, enabled), tenant=scope.tenant)
+        await self.pool.run(lambda db: writes.switch(db, scope, key, enabled), tenant=scope.tenant)
         await self._catch_up()
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:
         """Return the published tools whose text has no vector of this model."""
-        return await self._link.run(lambda db: reads.unembedded(db, model_id))
+        return await self.pool.run(lambda db: reads.unembedded(db, model_id))
 
     async def candidates(
         self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
@@ -210,32 +213,33 @@ class PostgresStore:
             usable = intents if held.model_id == model_id else without_vectors(intents)
             return held.candidates(caller, narrow, usable, limit)
 
-        return await self._read(caller, here, lambda: self._large.candidates(caller, narrow, intents, limit, model_id))
+        return await self._read(
+            caller, here, lambda: self.in_database.candidates(caller, narrow, intents, limit, model_id)
+        )
 
     async def vocabulary(self, caller: Caller) -> Sequence[str]:
         """Return the words of the names that the caller may see."""
-        return await self._read(caller, lambda held: held.vocabulary(caller), lambda: self._large.vocabulary(caller))
+        return await self._read(
+            caller, lambda held: held.vocabulary(caller), lambda: self.in_database.vocabulary(caller)
+        )
 
     async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
         """Return what the caller may see, in the order of keys."""
         return await self._read(
-            caller, lambda held: held.facets(caller, narrow), lambda: self._large.facets(caller, narrow)
+            caller, lambda held: held.facets(caller, narrow), lambda: self.in_database.facets(caller, narrow)
         )
 
     async def similar(self, caller: Caller, key: str, limit: int) -> Sequence[tuple[Facets, float]]:
         """Return the visible tools nearest to a tool by vector, best first."""
         return await self._read(
-            caller, lambda held: held.similar(caller, key, limit), lambda: self._large.similar(caller, key, limit)
+            caller, lambda held: held.similar(caller, key, limit), lambda: self.in_database.similar(caller, key, limit)
         )
 
     async def tools(self, caller: Caller, keys: Sequence[str]) -> Mapping[str, Tool]:
         """Return the full definitions of those keys that the caller may see."""
-
-        def here(held: Snapshot) -> Mapping[str, Tool]:
-            found = {key: place for key in keys if (place := held.find(caller, key)) is not None}
-            return {key: rows.read_tool(home.facets[row], home.definitions[row]) for key, (home, row) in found.items()}
-
-        return await self._read(caller, here, lambda: self._large.tools(caller, keys))
+        return await self._read(
+            caller, lambda snapshot: snapshot.tools(caller, keys), lambda: self.in_database.tools(caller, keys)
+        )
 
     async def _read(
         self, caller: Caller, here: Callable[[Snapshot], _Result], there: Callable[[], Awaitable[_Result]]
@@ -247,30 +251,18 @@ class PostgresStore:
                 return here(held) if len(held) <= _INLINE_ROWS else await asyncio.to_thread(here, held)
             try:
                 return await there()
-            except MovedError:
-                self._in_database.discard(caller.tenant)
-
-    def _overview(self, held: Snapshot, caller: Caller) -> Overview:
-        view = held.view(caller)
-        return Overview(
-            total=view.count,
-            tokens=view.tokens,
-            categories=view.categories,
-            generation=held.generation,
-            model_id=held.model_id,
-            stale=self._stale,
-            servers=view.servers,
-        )
+            except NotInDatabaseError:
+                self.tenants_in_database.discard(caller.tenant)
 
     async def _current(self, caller: Caller) -> Snapshot | None:
         """Return the newest generation at hand, loading what is not in memory; None where it is in the database."""
         if not self._open:
-            raise StoreError(f"{self._link.where} is not open", hint="use `async with Scout.open(...)`")
-        while caller.tenant not in self._in_database or self._judging:
+            raise StoreError(f"{self.pool.where} is not open", hint="use `async with Scout.open(...)`")
+        while caller.tenant not in self.tenants_in_database or self._judging:
             scope = caller.scope if caller.scope in self._existing else Scope(tenant=caller.tenant)
-            missing = self._shelf.missing(scope)
+            missing = self.segments.missing(scope)
             if not missing:
-                return self._shelf.snapshot(scope)
+                return self.segments.snapshot(scope)
             await self._load(missing[0])
         return None
 
@@ -282,19 +274,19 @@ class PostgresStore:
         await asyncio.shield(self._loading[scope])
 
     async def _reading(self, scope: Scope) -> None:
-        exact, where, whole = self._settings.exact_rows, self._link.where, self._judging
-        build = await self._link.run(
-            lambda db: read_segment(db, scope, exact, where, whole=whole), tenant=scope.tenant, snapshot=True
+        exact, where, whole = self._settings.exact_rows, self.pool.where, self._judging
+        build = await self.pool.run(
+            lambda db: reads.read_segment(db, scope, exact, where, whole=whole), tenant=scope.tenant, snapshot=True
         )
         if build is None:
             self._keep_in_database(scope.tenant)
         else:
-            self._shelf.put(await asyncio.to_thread(build))
+            self.segments.put(await asyncio.to_thread(build))
 
     async def _catch_up(self) -> None:
         """Show what this process has just changed; it is committed, so a failure to read it back is no error."""
         try:
-            await self._apply(await self._link.run(lambda db: reads.generations(db, self._watch.since)))
+            await self._apply(await self.pool.run(lambda db: reads.generations(db, self._listener.since)))
         except StoreError:
             self._stale = True
 
@@ -303,15 +295,15 @@ class PostgresStore:
         self._existing |= changes.keys()
         for scope, (_, _, in_database) in changes.items():
             if not in_database:
-                self._in_database.discard(scope.tenant)
-            elif scope.tenant not in self._in_database:
+                self.tenants_in_database.discard(scope.tenant)
+            elif scope.tenant not in self.tenants_in_database:
                 self._keep_in_database(scope.tenant)
         if changes:
             model_id = max(changes.values())[1]
-            for scope in {**changes, **dict.fromkeys(self._shelf.of_other_models(model_id))}:
+            for scope in {**changes, **dict.fromkeys(self.segments.of_other_models(model_id))}:
                 generation = changes[scope][0] if scope in changes else 0
                 for _ in range(2):  # a reading that was under way may have begun before the change; a new one has not
-                    if self._shelf.behind(scope, generation, model_id):
+                    if self.segments.behind(scope, generation, model_id):
                         await self._load(scope)
         self._stale = False
 
@@ -321,11 +313,11 @@ class PostgresStore:
         return getattr(self._predicate, "policy", None) is not None
 
     def _keep_in_database(self, tenant: str) -> None:
-        self._in_database.add(tenant)
+        self.tenants_in_database.add(tenant)
         if self._judging:
             return
-        for scope in [item for item in self._shelf.loaded() if item.tenant == tenant]:
-            self._shelf.drop(scope)
+        for scope in [item for item in self.segments.loaded() if item.tenant == tenant]:
+            self.segments.drop(scope)
 
     def _lost(self) -> None:
         self._stale = self._open  # before that, the schema may just not be there yet
@@ -335,18 +327,18 @@ class PostgresStore:
         while True:
             with suppress(StoreError):
                 if await self.lease("tidy", uuid4().hex, _TIDY_S):
-                    await self._link.run(lambda db: db.execute("SELECT forget_unused(%s)", (_UNUSED,)))
+                    await self.pool.run(lambda db: db.execute("SELECT forget_unused(%s)", (_UNUSED,)))
             await asyncio.sleep(_TIDY_S)
 
     async def _migrated(self, db: AsyncConnection) -> str:
         try:
-            return await self._link.bounded(migrate(db, self._link.where), [db])
+            return await self.pool.bounded(migrate(db, self.pool.where), [db])
         except (psycopg.Error, OSError, TimeoutError) as error:
-            raise self._link.failure(error) from error
+            raise self.pool.failure(error) from error
 
     async def _take_out(self, scope: Scope, server: str | None) -> int:
         most = self._settings.resident_tools
-        removed = await self._link.run(lambda db: writes.take_out(db, scope, server, most), tenant=scope.tenant)
+        removed = await self.pool.run(lambda db: writes.take_out(db, scope, server, most), tenant=scope.tenant)
         await self._catch_up()
         return removed
 

@@ -10,11 +10,11 @@ from psycopg import AsyncConnection
 
 from toolscout.errors import DimensionError, ToolNotFoundError
 from toolscout.models import Entry, Publication, Scope
-from toolscout.storage import rows
-from toolscout.storage.postgres import derived
-from toolscout.storage.postgres.ask import every, one
-from toolscout.storage.postgres.codec import copied
+from toolscout.storage.postgres import search_rows
+from toolscout.storage.postgres.encoding import copied
+from toolscout.storage.postgres.pool import fetch_all, fetch_one
 from toolscout.storage.postgres.reads import whose
+from toolscout.storage.tool_json import write_definition, write_facets
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -60,11 +60,10 @@ async def add_vectors(
     """Keep vectors, as half-precision numbers; those of another length than the model's are refused."""
     dimension = vectors.shape[1]
     await db.execute(_NEW_MODEL, (model_id, dimension, model_id))
-    known = await one(db, "SELECT model, dimension FROM models WHERE model_id = %s", (model_id,))
+    known = await fetch_one(db, "SELECT model, dimension FROM models WHERE model_id = %s", (model_id,))
     if known[1] != dimension:
-        raise DimensionError(
-            f"{where} holds vectors of {known[1]} numbers for {model_id}, the new ones have {dimension}",
-            hint="two models share one name; give the new one another id and run `toolscout index` again",
+        raise DimensionError.two_models(
+            f"{where} holds vectors of {known[1]} numbers for {model_id}, the new ones have {dimension}"
         )
     await db.execute("CREATE TEMP TABLE incoming (text_hash bytea, vector halfvec) ON COMMIT DROP")
     async with db.cursor() as cursor, cursor.copy("COPY incoming FROM STDIN (FORMAT BINARY)") as copy:
@@ -92,11 +91,11 @@ async def publish(db: AsyncConnection, publication: Publication, resident_tools:
             [server.trusted for server in servers],
         ),
     )
-    keep = [*publication.kept, *(entry.tool.key for entry in publication.entries)]
-    gone = [row[0] for row in await every(db, _GONE, (*whose(scope), names, keep))]
+    keep = [*publication.unchanged_keys, *(entry.tool.key for entry in publication.entries)]
+    gone = [row[0] for row in await fetch_all(db, _GONE, (*whose(scope), names, keep))]
     touched = [*gone, *dict.fromkeys((*(entry.tool.key for entry in publication.entries), *publication.switches))]
     if large:
-        await derived.tally(db, scope, touched, -1)
+        await search_rows.tally(db, scope, touched, -1)
     await db.execute("DELETE FROM tools WHERE tenant = %s AND owner = %s AND key = ANY (%s)", (*whose(scope), gone))
     for start in range(0, len(publication.entries), _CHUNK):
         columns = await asyncio.to_thread(_columns, publication.entries[start : start + _CHUNK])
@@ -105,7 +104,7 @@ async def publish(db: AsyncConnection, publication: Publication, resident_tools:
     changed = await db.execute(
         "UPDATE catalogue SET model_id = %s WHERE model_id <> %s", (publication.model_id, publication.model_id)
     )
-    await derived.follow(db, scope, touched if large else None, resident_tools)
+    await search_rows.follow(db, scope, touched if large else None, resident_tools)
     if publication.everywhere or changed.rowcount:
         await db.execute("SELECT revector_everything()")
     if publication.everywhere:
@@ -118,15 +117,15 @@ async def take_out(db: AsyncConnection, scope: Scope, server: str | None, reside
     large = await _begin(db, scope)
     which, values = ("", whose(scope)) if server is None else (" AND server = %s", (*whose(scope), server))
     query = f"SELECT key FROM tools WHERE tenant = %s AND owner = %s{which}"  # noqa: S608 - our own condition
-    gone = [row[0] for row in await every(db, query, values)]
+    gone = [row[0] for row in await fetch_all(db, query, values)]
     if large:
-        await derived.tally(db, scope, gone, -1)
+        await search_rows.tally(db, scope, gone, -1)
     if server is None:
         for table in ("servers", "switches", "records"):
             await db.execute(f"DELETE FROM {table} WHERE tenant = %s AND owner = %s", values)  # noqa: S608 - our own names
     else:
         await db.execute("DELETE FROM servers WHERE tenant = %s AND owner = %s AND key = %s", values)
-    await derived.follow(db, scope, [] if large else None, resident_tools)
+    await search_rows.follow(db, scope, [] if large else None, resident_tools)
     await _show(db, scope)
     return len(gone)
 
@@ -139,12 +138,12 @@ async def switch(db: AsyncConnection, scope: Scope, key: str, enabled: bool) -> 
     if not found:
         raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
     if large:
-        await derived.tally(db, scope, [key], -1)
+        await search_rows.tally(db, scope, [key], -1)
     await db.execute(_PUT_SWITCHES, (*whose(scope), [key], [enabled]))
     if large:
         query = "UPDATE search_rows SET enabled = %s WHERE tenant = %s AND owner = %s AND key = %s"
-        await db.execute(query, (enabled and not derived.held_in(found[0]), *whose(scope), key))
-        await derived.tally(db, scope, [key], 1)
+        await db.execute(query, (enabled and not search_rows.held_in(found[0]), *whose(scope), key))
+        await search_rows.tally(db, scope, [key], 1)
     await _show(db, scope)
 
 
@@ -153,20 +152,20 @@ async def _begin(db: AsyncConnection, scope: Scope, *, alone: bool = False) -> b
     await db.execute(_ALONE if alone else _BESIDE)
     await db.execute("INSERT INTO tenants (tenant) VALUES (%s) ON CONFLICT DO NOTHING", (scope.tenant,))
     locked = "SELECT in_database FROM tenants WHERE tenant = %s FOR NO KEY UPDATE"
-    (in_database,) = await one(db, locked, (scope.tenant,))
+    (in_database,) = await fetch_one(db, locked, (scope.tenant,))
     await db.execute(_TOUCH, whose(scope))
     return bool(in_database)
 
 
 async def _show(db: AsyncConnection, scope: Scope) -> int:
     """Give the scope its next generation, as the last thing, and tell whoever listens once this is committed."""
-    (generation,) = await one(db, _SHOW, whose(scope))
+    (generation,) = await fetch_one(db, _SHOW, whose(scope))
     await db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
     return int(generation)
 
 
 def _columns(entries: Sequence[Entry]) -> tuple[list[Any], ...]:
-    from toolscout.storage.index.words import pack
+    from toolscout.storage.index.postings import pack
 
     return (
         [entry.tool.key for entry in entries],
@@ -174,6 +173,6 @@ def _columns(entries: Sequence[Entry]) -> tuple[list[Any], ...]:
         [entry.stamp for entry in entries],
         [bytes.fromhex(entry.text_hash) for entry in entries],
         [pack(entry.terms) for entry in entries],
-        [rows.write_facets(entry).encode("utf-8", "surrogatepass") for entry in entries],
-        [rows.write_definition(entry.tool) for entry in entries],
+        [write_facets(entry).encode("utf-8", "surrogatepass") for entry in entries],
+        [write_definition(entry.tool) for entry in entries],
     )

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from toolscout.models import Record, Scope, Server, Tool
-from toolscout.storage import rows
+from toolscout.storage.tool_json import read_facets, read_tool
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
+    from toolscout.storage.index.segment import Segment
 
 _CHUNK = 500
 _UNEMBEDDED = """
@@ -21,6 +22,19 @@ _UNEMBEDDED = """
 _STORED = """
     SELECT tenant, key, owner, server, NULL, facets, definition FROM tools
     WHERE tenant = ? AND owner = ? ORDER BY key
+"""
+
+_SEGMENT = """
+    SELECT t.tenant, t.key, t.owner, t.server, s.enabled, t.facets, t.definition, t.terms, v.vector
+    FROM tools t
+    LEFT JOIN switches s ON s.tenant = t.tenant AND s.owner = t.owner AND s.key = t.key
+    LEFT JOIN vectors v ON v.model_id = ? AND v.text_hash = t.text_hash
+    WHERE t.tenant = ? AND t.owner = ?
+    ORDER BY t.key
+"""
+_GENERATION = """
+    SELECT c.model_id, coalesce(s.generation, 0)
+    FROM catalogue c LEFT JOIN scopes s ON s.tenant = ? AND s.owner = ?
 """
 
 
@@ -91,6 +105,21 @@ def records(db: sqlite3.Connection, kind: str, scope: Scope | None, name: str, *
     ]
 
 
+def load_segment(db: sqlite3.Connection, scope: Scope, exact_rows: int, where: str) -> Segment:
+    """Read the visible generation of a scope in one transaction, so that it is one state of the file."""
+    from toolscout.storage.index.segment import Segment
+
+    db.execute("BEGIN")
+    try:
+        model_id, generation = db.execute(_GENERATION, whose(scope)).fetchone()
+        rows = db.execute(_SEGMENT, (model_id, *whose(scope))).fetchall()
+    finally:
+        db.execute("COMMIT")
+    return Segment.from_rows(
+        rows, scope=scope, generation=generation, model_id=model_id, exact_rows=exact_rows, where=where
+    )
+
+
 def _vectors(
     db: sqlite3.Connection, columns: str, model_id: str, text_hashes: Sequence[str]
 ) -> Iterator[tuple[str, bytes]]:
@@ -103,4 +132,4 @@ def _vectors(
 
 
 def _tool(row: Sequence[object]) -> Tool:
-    return rows.read_tool(rows.read_facets(*row[:6]), row[6])  # type: ignore[arg-type]
+    return read_tool(read_facets(*row[:6]), row[6])  # type: ignore[arg-type]

@@ -30,14 +30,13 @@ from toolscout.models import (
 )
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
-from toolscout.storage import rows
-from toolscout.storage.schema import migrate
 from toolscout.storage.sqlite import reads, writes
+from toolscout.storage.sqlite.schema import migrate
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
     from toolscout.storage.index.segment import Segment
-    from toolscout.storage.index.shelf import Shelf
+    from toolscout.storage.index.segment_cache import SegmentCache
     from toolscout.storage.index.snapshot import Snapshot
 
 _Result = TypeVar("_Result")
@@ -61,15 +60,15 @@ class SqliteStore:
         self._watch: sqlite3.Connection | None = None
         self._seen_version = -1
         self._stale = False
-        self._shelf: Shelf | None = None
+        self._segments: SegmentCache | None = None
         self._reload: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Open the file, migrate it, and load what everyone of the local tenant sees."""
-        from toolscout.storage.index.shelf import Shelf
+        from toolscout.storage.index.segment_cache import SegmentCache
 
         await self._run(self._open)
-        self._shelf = Shelf(self._predicate, most_rows=self._settings.loaded_tools)
+        self._segments = SegmentCache(self._predicate, most_rows=self._settings.loaded_tools)
         self._seen_version = self._version()
         await self._load(Scope())
 
@@ -110,17 +109,7 @@ class SqliteStore:
 
     async def overview(self, caller: Caller) -> Overview:
         """Return what the caller can see in sum."""
-        snapshot = await self._current(caller)
-        view = snapshot.view(caller)
-        return Overview(
-            total=view.count,
-            tokens=view.tokens,
-            categories=view.categories,
-            generation=snapshot.generation,
-            model_id=snapshot.model_id,
-            stale=self._stale,
-            servers=view.servers,
-        )
+        return (await self._current(caller)).overview(caller, stale=self._stale)
 
     async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
         """Return key -> stamp for a server's published tools."""
@@ -197,9 +186,7 @@ class SqliteStore:
 
     async def tools(self, caller: Caller, keys: Sequence[str]) -> Mapping[str, Tool]:
         """Return the full definitions of those keys that the caller may see."""
-        snapshot = await self._current(caller)
-        found = {key: place for key in keys if (place := snapshot.find(caller, key)) is not None}
-        return {key: rows.read_tool(home.facets[row], home.definitions[row]) for key, (home, row) in found.items()}
+        return (await self._current(caller)).tools(caller, keys)
 
     @property
     def _db(self) -> sqlite3.Connection:
@@ -235,26 +222,25 @@ class SqliteStore:
         self._connection = self._watch = None
 
     @property
-    def _loaded(self) -> Shelf:
-        if self._shelf is None:
+    def segments(self) -> SegmentCache:
+        """The segments in memory."""
+        if self._segments is None:
             raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
-        return self._shelf
+        return self._segments
 
     async def _load(self, scope: Scope) -> None:
         """Read the newest generation of a scope, and show it."""
 
         def load() -> Segment:
-            from toolscout.storage.load import load_segment
+            return reads.load_segment(self._db, scope, self._settings.exact_rows, self._where)
 
-            return load_segment(self._db, scope, self._settings, self._where)
-
-        self._loaded.put(await self._run(load))
+        self.segments.put(await self._run(load))
 
     async def _refresh(self) -> None:
         """Load again what has a newer generation in the file."""
         version = self._version()
         newest = await self._run(lambda: reads.generations(self._db))
-        for scope, loaded in self._loaded.loaded().items():
+        for scope, loaded in self.segments.loaded().items():
             if newest.get(scope, loaded) != loaded:
                 await self._load(scope)
         self._seen_version = version
@@ -269,7 +255,7 @@ class SqliteStore:
 
     async def _current(self, caller: Caller) -> Snapshot:
         """Return the newest generation at hand; one that another process published is loaded in the background."""
-        shelf = self._loaded
+        shelf = self.segments
         if self._version() != self._seen_version and (self._reload is None or self._reload.done()):
             self._reload = asyncio.create_task(self._catch_up())
         while missing := shelf.missing(caller.scope):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from toolscout.errors import DimensionError, ToolNotFoundError
 from toolscout.models import Publication, Record, Scope
-from toolscout.storage import rows
 from toolscout.storage.sqlite.reads import whose
+from toolscout.storage.tool_json import write_definition, write_facets
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -46,17 +46,16 @@ def add_vectors(
     with _transaction(db):
         known = db.execute(same_model, (model_id,)).fetchone()
         if known and known[0] != halves.shape[1] * halves.itemsize:
-            raise DimensionError(
+            raise DimensionError.two_models(
                 f"{where} holds vectors of {known[0] // halves.itemsize} numbers for {model_id}, "
-                f"the new ones have {halves.shape[1]}",
-                hint="two models share one name; give the new one another id and run `toolscout index` again",
+                f"the new ones have {halves.shape[1]}"
             )
         db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", found)
 
 
 def publish(db: sqlite3.Connection, publication: Publication) -> int:
     """Replace whole servers of a scope and return the new generation."""
-    from toolscout.storage.index.words import pack
+    from toolscout.storage.index.postings import pack
 
     owner = whose(publication.scope)
     found = [
@@ -67,12 +66,12 @@ def publish(db: sqlite3.Connection, publication: Publication) -> int:
             entry.stamp,
             bytes.fromhex(entry.text_hash),
             pack(entry.terms),
-            rows.write_facets(entry),
-            rows.write_definition(entry.tool),
+            write_facets(entry),
+            write_definition(entry.tool),
         )
         for entry in publication.entries
     ]
-    keep = {*publication.kept, *(entry.tool.key for entry in publication.entries)}
+    keep = {*publication.unchanged_keys, *(entry.tool.key for entry in publication.entries)}
     with _transaction(db):
         for server in publication.servers:
             db.execute(_PUT_SERVER, (*owner, server.key, server.title, server.trusted))

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from psycopg import AsyncConnection
 
 from toolscout.models import Record, Scope
-from toolscout.storage.postgres.ask import every
-from toolscout.storage.postgres.link import Link
+from toolscout.storage.postgres.pool import ConnectionPool, fetch_all
 from toolscout.storage.postgres.reads import whose
 
 _LAST = "\U0010ffff"
@@ -22,23 +21,23 @@ _OF_ALL = "SELECT tenant, owner, name, body FROM records_of_all(%s, %s, %s)"
 _PUT = "INSERT INTO records VALUES (%s, %s, %s, %s, %s) ON CONFLICT (kind, tenant, owner, name) "
 
 
-async def named(link: Link, kind: str, name: str) -> Record | None:
+async def find_record(pool: ConnectionPool, kind: str, name: str) -> Record | None:
     """Return one record by its name, whatever tenant it is of."""
-    found = await link.run(lambda db: every(db, _OF_ALL, (kind, name, name)))
+    found = await pool.run(lambda db: fetch_all(db, _OF_ALL, (kind, name, name)))
     return _record(kind, found[0]) if found else None
 
 
-async def beginning(link: Link, kind: str, scope: Scope | None, prefix: str) -> list[Record]:
+async def find_records(pool: ConnectionPool, kind: str, scope: Scope | None, prefix: str) -> list[Record]:
     """Return the records of a kind whose names begin so."""
     if scope is None:
-        found = await link.run(lambda db: every(db, _OF_ALL, (kind, prefix, prefix + _LAST)))
+        found = await pool.run(lambda db: fetch_all(db, _OF_ALL, (kind, prefix, prefix + _LAST)))
     else:
         values = (kind, *whose(scope), prefix, prefix + _LAST)
-        found = await link.run(lambda db: every(db, _OF_ONE, values), tenant=scope.tenant)
+        found = await pool.run(lambda db: fetch_all(db, _OF_ONE, values), tenant=scope.tenant)
     return [_record(kind, row) for row in found]
 
 
-async def put(link: Link, records: Sequence[Record], *, replace: bool) -> None:
+async def put_records(pool: ConnectionPool, records: Sequence[Record], *, replace: bool) -> None:
     """Keep records, one transaction for each tenant."""
     query = _PUT + ("DO UPDATE SET body = excluded.body" if replace else "DO NOTHING")
     by_tenant: dict[str, list[tuple[str, ...]]] = defaultdict(list)
@@ -51,7 +50,7 @@ async def put(link: Link, records: Sequence[Record], *, replace: bool) -> None:
             async with db.cursor() as cursor:
                 await cursor.executemany(query, values)
 
-        await link.run(write, tenant=tenant)
+        await pool.run(write, tenant=tenant)
 
 
 def _record(kind: str, row: Sequence[str]) -> Record:

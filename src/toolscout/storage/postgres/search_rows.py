@@ -14,8 +14,8 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from toolscout.models import Scope
-from toolscout.storage.postgres.ask import every, one
-from toolscout.storage.postgres.codec import lexemes, name_id
+from toolscout.storage.postgres.encoding import lexemes, name_id
+from toolscout.storage.postgres.pool import fetch_all, fetch_one
 from toolscout.storage.postgres.reads import whose
 from toolscout.text import split_words
 
@@ -77,7 +77,7 @@ async def tally(db: AsyncConnection, scope: Scope, keys: Sequence[str] | None, s
 async def follow(db: AsyncConnection, scope: Scope, touched: Sequence[str] | None, resident_tools: int) -> None:
     """Count the tools and bring the rows after what was published; None says that there were none so far."""
     await db.execute(_COUNT, whose(scope))
-    (largest,) = await one(db, _LARGEST, (scope.tenant,))
+    (largest,) = await fetch_one(db, _LARGEST, (scope.tenant,))
     if touched is None:
         if largest > resident_tools:
             await _make(db, scope.tenant)
@@ -91,9 +91,9 @@ async def follow(db: AsyncConnection, scope: Scope, touched: Sequence[str] | Non
 async def _make(db: AsyncConnection, tenant: str) -> None:
     """Make the rows of every scope of a tenant."""
     await db.execute(_HOME, (True, tenant))
-    for (owner,) in await every(db, "SELECT owner FROM scopes WHERE tenant = %s", (tenant,)):
+    for (owner,) in await fetch_all(db, "SELECT owner FROM scopes WHERE tenant = %s", (tenant,)):
         scope = Scope(tenant=tenant, owner=owner or None)
-        keys = [row[0] for row in await every(db, _KEYS, whose(scope))]
+        keys = [row[0] for row in await fetch_all(db, _KEYS, whose(scope))]
         await _put(db, scope, keys)
         await tally(db, scope, None, 1)
 
@@ -106,10 +106,10 @@ async def _unmake(db: AsyncConnection, tenant: str) -> None:
 
 async def _put(db: AsyncConnection, scope: Scope, keys: Sequence[str]) -> None:
     """Write rows; all that they are made of is sent, as a join with rows just written would be planned blindly."""
-    (model,) = await one(db, _MODEL)
+    (model,) = await fetch_one(db, _MODEL)
     names = {"tenant": scope.tenant, "owner": scope.owner or "", "model": model}
     for start in range(0, len(keys), _CHUNK):
-        found = await every(db, _READ, (*whose(scope), list(keys[start : start + _CHUNK])))
+        found = await fetch_all(db, _READ, (*whose(scope), list(keys[start : start + _CHUNK])))
         if found:
             await db.execute(_PUT, {**names, **await asyncio.to_thread(_columns, scope.tenant, found)})
 

@@ -10,8 +10,8 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from toolscout.models import Caller, Filter
-from toolscout.storage.postgres.ask import every, one
-from toolscout.storage.postgres.codec import any_of, label_lexeme, name_id
+from toolscout.storage.postgres.encoding import any_of, label_lexeme, name_id
+from toolscout.storage.postgres.pool import fetch_all, fetch_one
 
 _STATE = """
     SELECT coalesce(t.in_database, false), c.model_id, coalesce(m.model, 0), coalesce(m.dimension, 0),
@@ -34,12 +34,12 @@ _NOT_SHADOWED = """ AND NOT EXISTS (SELECT 1 FROM search_rows o
 _MOST_SERVERS = 64
 
 
-class MovedError(Exception):
+class NotInDatabaseError(Exception):
     """The tenant is searched in memory now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class TenantState:
     """Where a tenant stands, as one transaction sees it."""
 
     model_id: str
@@ -51,7 +51,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class VisibleScope:
     """What a caller sees of one scope: of everyone's, the `servers` in their reach (None for all)."""
 
     owner: str
@@ -62,10 +62,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LargeView:
+class TenantView:
     """What a caller sees in sum; `shadowed` are the terms and names of everyone's tools that the caller's own hide."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[VisibleScope, ...]
     visible: int
     tokens: int
     categories: tuple[str, ...]
@@ -73,13 +73,13 @@ class LargeView:
     shadowed: tuple[tuple[bytes, str], ...]
 
 
-async def read_state(db: AsyncConnection, caller: Caller) -> State:
+async def read_state(db: AsyncConnection, caller: Caller) -> TenantState:
     """Read where the caller's tenant stands."""
     names = {"tenant": caller.tenant, "user": caller.user or ""}
-    in_database, model_id, model, dimension, graph, shared, own, own_tools = await one(db, _STATE, names)
+    in_database, model_id, model, dimension, graph, shared, own, own_tools = await fetch_one(db, _STATE, names)
     if not in_database:
-        raise MovedError
-    return State(
+        raise NotInDatabaseError
+    return TenantState(
         model_id=model_id,
         model=model,
         dimension=dimension,
@@ -89,16 +89,16 @@ async def read_state(db: AsyncConnection, caller: Caller) -> State:
     )
 
 
-async def read_view(db: AsyncConnection, caller: Caller, state: State) -> LargeView:
+async def read_view(db: AsyncConnection, caller: Caller, state: TenantState) -> TenantView:
     """Add up what the caller may see."""
     owners = ["", caller.user] if caller.user and state.own_tools else [""]
-    parts: list[Part] = []
+    parts: list[VisibleScope] = []
     sums: Counter[tuple[str, str]] = Counter()
     tokens = 0
     for owner in owners:
         found = [
             (server, category.decode("utf-8", "surrogatepass"), tools, size)
-            for server, category, tools, size in await every(db, _SUMMARY, (caller.tenant, owner))
+            for server, category, tools, size in await fetch_all(db, _SUMMARY, (caller.tenant, owner))
         ]
         reach = None if owner else caller.servers
         if reach is not None and reach.issuperset(row[0] for row in found):
@@ -108,19 +108,19 @@ async def read_view(db: AsyncConnection, caller: Caller, state: State) -> LargeV
         counts = {(server, category): tools for server, category, tools, _ in found}
         tokens += sum(size for *_, size in found)
         sums.update(counts)
-        (has_vectors,) = await one(db, _WITH_VECTORS, (caller.tenant, owner))
+        (has_vectors,) = await fetch_one(db, _WITH_VECTORS, (caller.tenant, owner))
         parts.append(
-            Part(owner=owner, servers=reach, counts=counts, total=sum(counts.values()), has_vectors=has_vectors)
+            VisibleScope(owner=owner, servers=reach, counts=counts, total=sum(counts.values()), has_vectors=has_vectors)
         )
     shadowed = []
     if len(parts) > 1:
-        for server, category, size, terms, names in await every(db, _SHADOWED, (caller.tenant, caller.user)):
+        for server, category, size, terms, names in await fetch_all(db, _SHADOWED, (caller.tenant, caller.user)):
             if parts[0].servers is None or server in parts[0].servers:
                 sums[server, category.decode("utf-8", "surrogatepass")] -= 1
                 tokens -= size
                 shadowed.append((terms, names))
     seen = [pair for pair, count in sums.items() if count > 0]
-    return LargeView(
+    return TenantView(
         parts=tuple(parts),
         visible=sum(sums.values()),
         tokens=tokens,
@@ -131,13 +131,13 @@ async def read_view(db: AsyncConnection, caller: Caller, state: State) -> LargeV
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowed:
+class ScopeQuery:
     """One scope's part of a search: the condition on rows `r`, its values, and at most how many rows it leaves.
 
     `labels` asks the word index for the same, and `selective` says that this is the quicker way in.
     """
 
-    part: Part
+    part: VisibleScope
     where: str
     values: dict[str, Any]
     most: int
@@ -146,8 +146,8 @@ class Narrowed:
 
 
 def narrow_part(
-    view: LargeView, part: Part, caller: Caller, narrow: Filter, named: frozenset[str], tags: Mapping[str, int]
-) -> Narrowed:
+    view: TenantView, part: VisibleScope, caller: Caller, narrow: Filter, named: frozenset[str], tags: Mapping[str, int]
+) -> ScopeQuery:
     """Write a filter as a condition; `named` are the servers that it names, `tags` its tags with their counts."""
     where = "r.tenant = %(tenant)s AND r.owner = %(owner)s AND r.enabled"
     values: dict[str, Any] = {"tenant": caller.tenant, "owner": part.owner, "user": caller.user}
@@ -176,7 +176,7 @@ def narrow_part(
     most = _most(part, servers, narrow.category)
     if tags:
         most = min(most, (min if narrow.match == "all" else sum)(tags.values()))
-    return Narrowed(
+    return ScopeQuery(
         part=part,
         where=where,
         values=values,
@@ -186,7 +186,7 @@ def narrow_part(
     )
 
 
-def _most(part: Part, servers: frozenset[str] | None, category: str | None) -> int:
+def _most(part: VisibleScope, servers: frozenset[str] | None, category: str | None) -> int:
     if servers is part.servers and category is None:
         return part.total
     wanted = None if category is None else category.casefold()

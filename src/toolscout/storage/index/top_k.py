@@ -13,7 +13,7 @@ _NOISE = 1e-6
 """How far apart the scores of equal vectors may lie: a matrix product sums the rows of its last block differently."""
 
 
-def best_of(scores: FloatArray, limit: int) -> IntArray:
+def top_k(scores: FloatArray, limit: int) -> IntArray:
     """Return the rows of the `limit` highest scores, unordered; among those that tie for the last place, the first."""
     if len(scores) <= limit:
         return np.arange(len(scores), dtype=np.int64)

@@ -16,7 +16,7 @@ from toolscout.models import Caller, Record, Scope
 from toolscout.policy.rules import may_see
 from toolscout.settings import Settings
 from toolscout.storage import open_store
-from toolscout.storage.postgres.codec import any_of, term_lexeme
+from toolscout.storage.postgres.encoding import any_of, term_lexeme
 from toolscout.storage.postgres.schema import ROLE
 
 pytestmark = guarantee("tenant:isolation")

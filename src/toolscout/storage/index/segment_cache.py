@@ -10,7 +10,7 @@ from toolscout.storage.index.segment import Segment
 from toolscout.storage.index.snapshot import Snapshot
 
 
-class Shelf:
+class SegmentCache:
     """Segments by scope. It is only touched on the event loop; the segments themselves may be read anywhere."""
 
     def __init__(self, predicate: Predicate, *, most_rows: int) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from psycopg import AsyncConnection, sql
 
 from toolscout.models import Intent
-from toolscout.storage.index.words import PACKED, Postings, best_rows, term_id
-from toolscout.storage.postgres.ask import every
-from toolscout.storage.postgres.codec import TIERS, any_of, from_halves, term_lexeme, written
-from toolscout.storage.postgres.view import Narrowed, State
+from toolscout.storage.index.postings import PACKED, Postings, best_rows, term_id
+from toolscout.storage.postgres.encoding import TIERS, any_of, from_halves, term_lexeme, written
+from toolscout.storage.postgres.pool import fetch_all
+from toolscout.storage.postgres.tenant_view import ScopeQuery, TenantState
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -49,7 +49,7 @@ _WIDEN = "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_c
 
 
 async def nearest(
-    db: AsyncConnection, narrowed: Narrowed, state: State, query: FloatArray, limit: int, exact_rows: int
+    db: AsyncConnection, narrowed: ScopeQuery, state: TenantState, query: FloatArray, limit: int, exact_rows: int
 ) -> list[int]:
     """Return the rows nearest to a vector, exactly up to `exact_rows`, beyond by the graph where there is one."""
     if narrowed.most <= limit:
@@ -61,7 +61,9 @@ async def nearest(
     return await _exactly(db, narrowed, query, limit)
 
 
-async def _by_graph(db: AsyncConnection, narrowed: Narrowed, state: State, query: FloatArray, limit: int) -> list[int]:
+async def _by_graph(
+    db: AsyncConnection, narrowed: ScopeQuery, state: TenantState, query: FloatArray, limit: int
+) -> list[int]:
     least, most = _WIDTHS
     width = max(limit, least, min(most, narrowed.part.total // _FOR_EACH))
     await db.execute(_WIDEN, (str(min(_WIDEST, width)),))
@@ -72,7 +74,7 @@ async def _by_graph(db: AsyncConnection, narrowed: Narrowed, state: State, query
     return [row[0] for row in await found.fetchall()]
 
 
-async def _exactly(db: AsyncConnection, narrowed: Narrowed, query: FloatArray, limit: int) -> list[int]:
+async def _exactly(db: AsyncConnection, narrowed: ScopeQuery, query: FloatArray, limit: int) -> list[int]:
     """Look at every row: in half precision first, and again in single where that cannot tell which are nearest."""
     most = 2 * limit + _MARGIN
     found = await _rows(db, _EXACT, narrowed, {"q": written(query), "limit": most})
@@ -87,7 +89,7 @@ async def _exactly(db: AsyncConnection, narrowed: Narrowed, query: FloatArray, l
 
 async def best_by_words(
     db: AsyncConnection,
-    narrowed: Narrowed,
+    narrowed: ScopeQuery,
     tenant: str,
     intent: Intent,
     counts: Mapping[str, int],
@@ -98,7 +100,7 @@ async def best_by_words(
     query = _word_query(tenant, intent.terms, counts, narrowed)
     if not query:
         return []
-    found = await every(db, _WORDS, {**narrowed.values, "query": query, "budget": max(_budget(narrowed), limit)})
+    found = await fetch_all(db, _WORDS, {**narrowed.values, "query": query, "budget": max(_budget(narrowed), limit)})
     blobs = [row[1] for row in found]
     packed = np.frombuffer(b"".join(blobs), dtype=PACKED)
     rows = np.repeat(np.arange(len(blobs), dtype=np.int32), [len(blob) // PACKED.itemsize for blob in blobs])
@@ -113,7 +115,7 @@ async def best_by_words(
     return [found[row][0] for row in best.tolist()]
 
 
-def _word_query(tenant: str, terms: Sequence[str], counts: Mapping[str, int], narrowed: Narrowed) -> str:
+def _word_query(tenant: str, terms: Sequence[str], counts: Mapping[str, int], narrowed: ScopeQuery) -> str:
     """Choose lexemes, from the rarest word up, each as complete as still fits into what may be read."""
     plain = {term: term_lexeme(tenant, term) for term in terms}
     present = sorted((term for term in terms if counts.get(plain[term], 0) > 0), key=lambda term: counts[plain[term]])
@@ -137,13 +139,13 @@ def _word_query(tenant: str, terms: Sequence[str], counts: Mapping[str, int], na
     return any_of(chosen) + (f" & {narrowed.labels}" if narrowed.labels else "")
 
 
-def _budget(narrowed: Narrowed) -> int:
+def _budget(narrowed: ScopeQuery) -> int:
     least, most = _BUDGETS
     return max(least, min(most, narrowed.part.total // _SHARE))
 
 
-async def _rows(db: AsyncConnection, query: str, narrowed: Narrowed, values: dict[str, Any]) -> list[Any]:
+async def _rows(db: AsyncConnection, query: str, narrowed: ScopeQuery, values: dict[str, Any]) -> list[Any]:
     by_words = "r.id = ANY (ARRAY(SELECT holding(%(narrow)s::tsquery, %(owner)s))) AND "
     asked = query.format(where=(by_words if narrowed.selective else "") + narrowed.where)
     given = {**narrowed.values, "narrow": narrowed.labels, **values}
-    return await every(db, asked, given)
+    return await fetch_all(db, asked, given)

@@ -1,4 +1,4 @@
-"""Words in memory: for each term the rows that hold it, with the impact that enrichment computed."""
+"""InvertedIndex in memory: for each term the rows that hold it, with the impact that enrichment computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toolscout.models import Terms
-from toolscout.storage.index.best import best_of
+from toolscout.storage.index.top_k import top_k
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray, RowArray
@@ -43,7 +43,7 @@ class Postings:
     fields: ByteArray
 
 
-class Words:
+class InvertedIndex:
     """The inverted index of a generation: immutable, rows ascending within each term."""
 
     def __init__(self, packed: Sequence[bytes]) -> None:
@@ -78,4 +78,4 @@ def best_rows(found: Iterable[tuple[Postings, float]], allowed: BoolArray, rows:
         scores[postings.rows] += weight * postings.impact
     scores *= allowed
     positive = np.flatnonzero(scores)
-    return positive[best_of(scores[positive], limit)]
+    return positive[top_k(scores[positive], limit)]

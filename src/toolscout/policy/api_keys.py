@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from toolscout.errors import InvalidValueError
 from toolscout.models import ApiKey, Caller
-from toolscout.policy.identity import is_name
+from toolscout.policy.claims import is_name
 
 KIND = "api_key"
 """The kind of a key among the records of a store."""

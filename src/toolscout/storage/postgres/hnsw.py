@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import AsyncConnection, sql
 
-from toolscout.storage.postgres.link import Link
+from toolscout.storage.postgres.pool import ConnectionPool
 
 NEIGHBOURS, BUILD_WIDTH = 16, 64
 
@@ -30,23 +30,23 @@ def index_name(model: int, dimension: int) -> str:
     return f"search_rows_hnsw_{model}_{dimension}"
 
 
-async def build(link: Link, model_id: str, exact_rows: int) -> bool:
+async def build(pool: ConnectionPool, model_id: str, exact_rows: int) -> bool:
     """Build the graph of a model when a scope is too large to be searched exactly; tell whether it is there now.
 
     Searches are exact until it is. It takes the owner of the tables: a login that is not leaves it to one that is.
     """
-    db = await link.connect()
+    db = await pool.connect()
     try:
-        return await link.bounded(_build(db, link, model_id, exact_rows), [db])
+        return await pool.bounded(_build(db, pool, model_id, exact_rows), [db])
     except psycopg.errors.InsufficientPrivilege:
         return False
     except (psycopg.Error, OSError, TimeoutError) as error:
-        raise link.failure(error) from error
+        raise pool.failure(error) from error
     finally:
         db.pgconn.finish()
 
 
-async def _build(db: AsyncConnection, link: Link, model_id: str, exact_rows: int) -> bool:
+async def _build(db: AsyncConnection, pool: ConnectionPool, model_id: str, exact_rows: int) -> bool:
     found = await (await db.execute(_WANTED, (model_id, exact_rows))).fetchone()
     if found is None or found[2]:
         return found is not None
@@ -61,7 +61,7 @@ async def _build(db: AsyncConnection, link: Link, model_id: str, exact_rows: int
         sql.SQL(_MAKE).format(
             name=name,
             dimension=sql.Literal(dimension),
-            path=sql.Identifier(link.vector_schema),
+            path=sql.Identifier(pool.vector_schema),
             neighbours=sql.Literal(NEIGHBOURS),
             width=sql.Literal(BUILD_WIDTH),
             model=sql.Literal(model),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolscout import PolicyError
-from toolscout.policy.document import Limit, Policy, parse_policy, read_policy
+from toolscout.policy.policy_file import Limit, Policy, parse_policy, read_policy
 
 WHOLE = """
 [[allow]]

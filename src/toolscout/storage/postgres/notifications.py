@@ -15,7 +15,7 @@ from psycopg import AsyncConnection, errors
 
 from toolscout.errors import ToolscoutError
 from toolscout.models import Scope
-from toolscout.storage.postgres.link import Link
+from toolscout.storage.postgres.pool import ConnectionPool
 from toolscout.storage.postgres.reads import generations
 from toolscout.storage.postgres.writes import CHANNEL
 
@@ -31,12 +31,14 @@ _EVERYTHING_S = 60.0
 _LOCKED_MS = 500
 
 
-class Watch:
+class ChangeListener:
     """Follows the database in the background; `apply` is told what changed, `lost` that there is no connection."""
 
-    def __init__(self, link: Link, apply: Callable[[Changes], Awaitable[None]], lost: Callable[[], None]) -> None:
+    def __init__(
+        self, pool: ConnectionPool, apply: Callable[[Changes], Awaitable[None]], lost: Callable[[], None]
+    ) -> None:
         """Remember whom to tell."""
-        self._link = link
+        self._pool = pool
         self._apply = apply
         self._lost = lost
         self._task: asyncio.Task[None] | None = None
@@ -66,10 +68,10 @@ class Watch:
         while True:
             held: list[AsyncConnection] = []
             try:
-                held.append(await self._link.connect())
+                held.append(await self._pool.connect())
                 await self._listen(held)
             except (ToolscoutError, psycopg.Error, OSError, TimeoutError):
-                self._link.lost()
+                self._pool.lost()
                 self._lost()
             finally:
                 for db in held:
@@ -79,7 +81,7 @@ class Watch:
     async def _listen(self, held: list[AsyncConnection]) -> None:
         (db,) = held
         loop = asyncio.get_running_loop()
-        await self._link.bounded(_do(db, f"SET lock_timeout = '{_LOCKED_MS}'; LISTEN {CHANNEL}"), held)
+        await self._pool.bounded(_do(db, f"SET lock_timeout = '{_LOCKED_MS}'; LISTEN {CHANNEL}"), held)
         self._newest = 0
         everything = loop.time()
         while True:
@@ -87,13 +89,13 @@ class Watch:
             if now >= everything:
                 self._newest, everything = 0, now + _EVERYTHING_S
             try:
-                changes = await self._link.bounded(generations(db, self.since), held)
+                changes = await self._pool.bounded(generations(db, self.since), held)
             except (errors.InvalidSchemaName, errors.LockNotAvailable):  # someone migrates: it lives, but tells nothing
-                self._link.saw_life()
+                self._pool.saw_life()
                 self._lost()
                 await asyncio.sleep(_AGAIN_S)
                 continue
-            self._link.saw_life()
+            self._pool.saw_life()
             self._newest = max((item[0] for item in changes.values()), default=self._newest)
             self._hand_over(changes)
             async for _ in db.notifies(timeout=_ASK_S, stop_after=1):

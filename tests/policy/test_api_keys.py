@@ -11,8 +11,8 @@ import pytest
 
 from toolscout import InvalidValueError, Scout, Settings, ToolNotFoundError
 from toolscout.errors import AuthError
-from toolscout.policy.identity import ClaimMap, caller_of
-from toolscout.policy.keys import caller_of_key, mint_key, opens, split_token
+from toolscout.policy.api_keys import caller_of_key, mint_key, opens, split_token
+from toolscout.policy.claims import ClaimMap, caller_of
 
 
 def test_a_key_opens_with_its_own_secret_until_it_ends() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolscout.storage.index.words import PACKED, term_id
+from toolscout.storage.index.postings import PACKED, term_id
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray

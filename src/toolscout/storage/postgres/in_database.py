@@ -19,31 +19,30 @@ from toolscout.errors import DimensionError
 from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Scope, Tool
 from toolscout.ports import Predicate
 from toolscout.settings import Settings
-from toolscout.storage import rows
+from toolscout.storage.index.postings import PACKED, InvertedIndex, term_id
 from toolscout.storage.index.segment import Segment
 from toolscout.storage.index.snapshot import gather
-from toolscout.storage.index.vectors import Vectors
-from toolscout.storage.index.words import PACKED, Words, term_id
-from toolscout.storage.postgres.arms import best_by_words, nearest
-from toolscout.storage.postgres.ask import every
-from toolscout.storage.postgres.codec import TIERS, from_halves, label_lexeme, storable, term_lexeme
-from toolscout.storage.postgres.link import Link
-from toolscout.storage.postgres.view import (
-    LargeView,
-    MovedError,
-    Narrowed,
-    Part,
-    State,
+from toolscout.storage.index.vectors import VectorIndex
+from toolscout.storage.postgres.candidates import best_by_words, nearest
+from toolscout.storage.postgres.encoding import TIERS, from_halves, label_lexeme, storable, term_lexeme
+from toolscout.storage.postgres.pool import ConnectionPool, fetch_all
+from toolscout.storage.postgres.tenant_view import (
+    NotInDatabaseError,
+    ScopeQuery,
+    TenantState,
+    TenantView,
+    VisibleScope,
     narrow_part,
     read_state,
     read_view,
 )
+from toolscout.storage.tool_json import read_facets, read_tool
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray
 
 _Result = TypeVar("_Result")
-__all__ = ["Large", "MovedError", "without_vectors"]
+__all__ = ["InDatabaseSearch", "NotInDatabaseError", "without_vectors"]
 
 EXACT_ROWS = 20_000
 """Up to this many visible rows every vector is looked at, which measured faster and better than the graph."""
@@ -92,15 +91,18 @@ def without_vectors(intents: Sequence[Intent]) -> list[Intent]:
     return [replace(intent, vector=None) for intent in intents]
 
 
-class Large:
-    """Answers for callers whose tenant is searched in the database; raises MovedError where it is not any more."""
+class InDatabaseSearch:
+    """The reading methods of the store for a tenant that is searched in the database.
 
-    def __init__(self, link: Link, predicate: Predicate, settings: Settings) -> None:
+    Each raises NotInDatabaseError when the tenant has become small enough to be searched in memory.
+    """
+
+    def __init__(self, pool: ConnectionPool, predicate: Predicate, settings: Settings) -> None:
         """Remember how to get there."""
-        self._link = link
+        self._pool = pool
         self._predicate = predicate
         self.exact_rows = min(settings.exact_rows, EXACT_ROWS)
-        self._views: OrderedDict[Any, LargeView] = OrderedDict()
+        self._views: OrderedDict[Any, TenantView] = OrderedDict()
         self._listed: OrderedDict[Any, list[Facets]] = OrderedDict()
         self._vocabularies: OrderedDict[Any, list[str]] = OrderedDict()
 
@@ -162,7 +164,7 @@ class Large:
             if key not in self._vocabularies:
                 held: dict[str, int] = {}
                 for part in view.parts:
-                    for lexeme, count in await every(db, _NAMES, _values(caller, part)):
+                    for lexeme, count in await fetch_all(db, _NAMES, _values(caller, part)):
                         held[lexeme] = held.get(lexeme, 0) + int(count)
                 for _, names in view.shadowed:
                     for name in names.split():
@@ -199,7 +201,7 @@ class Large:
         async def search(db: AsyncConnection) -> Any:
             state, view = await self._view(db, caller)
             owners = [part.owner for part in view.parts]
-            found = await every(db, _VECTOR, (caller.tenant, owners, key))
+            found = await fetch_all(db, _VECTOR, (caller.tenant, owners, key))
             sent = dict(found).get(home.owner or "")
             if sent is None:
                 return state, None, []
@@ -229,56 +231,60 @@ class Large:
 
         async def read(db: AsyncConnection) -> list[Any]:
             await read_state(db, caller)
-            return await every(db, _OPEN, (caller.tenant, owners, wanted))
+            return await fetch_all(db, _OPEN, (caller.tenant, owners, wanted))
 
         seen: dict[str, Tool] = {}
         for *row, definition in sorted(await self._run(caller, read), key=lambda row: str(row[0])):
             facets = _facets(caller.tenant, *row)
             if self._predicate(caller, facets):
-                seen[facets.key] = rows.read_tool(facets, definition)
+                seen[facets.key] = read_tool(facets, definition)
         return {key: seen[key] for key in keys if key in seen}
 
     async def _run(self, caller: Caller, work: Callable[[AsyncConnection], Awaitable[_Result]]) -> _Result:
-        return await self._link.run(work, tenant=caller.tenant, snapshot=True)
+        return await self._pool.run(work, tenant=caller.tenant, snapshot=True)
 
-    async def _view(self, db: AsyncConnection, caller: Caller) -> tuple[State, LargeView]:
+    async def _view(self, db: AsyncConnection, caller: Caller) -> tuple[TenantState, TenantView]:
         state = await read_state(db, caller)
         key = (caller, state.generations, state.model)
         if key not in self._views:
             _remember(self._views, key, await read_view(db, caller, state))
         return state, self._views[key]
 
-    async def _counts(self, db: AsyncConnection, caller: Caller, part: Part, terms: Sequence[str]) -> dict[str, int]:
+    async def _counts(
+        self, db: AsyncConnection, caller: Caller, part: VisibleScope, terms: Sequence[str]
+    ) -> dict[str, int]:
         """Count the tools of each lexeme: plain words of what is in reach, weightier tiers of the whole scope."""
         plain = [term_lexeme(caller.tenant, term) for term in terms]
         tiers = [f"{lexeme}{tier}" for lexeme in plain for tier in range(1, len(TIERS) + 1)]
         values = {**_values(caller, part), "lexemes": plain, "tiers": tiers}
-        return {lexeme: int(count) for lexeme, count in await every(db, _COUNTS, values)}
+        return {lexeme: int(count) for lexeme, count in await fetch_all(db, _COUNTS, values)}
 
-    async def _narrowed(self, db: AsyncConnection, caller: Caller, view: LargeView, narrow: Filter) -> list[Narrowed]:
+    async def _narrowed(
+        self, db: AsyncConnection, caller: Caller, view: TenantView, narrow: Filter
+    ) -> list[ScopeQuery]:
         """Write the filter as a condition for each part."""
         named: dict[str, set[str]] = {part.owner: set() for part in view.parts}
         if narrow.servers:
             keys = [name for name in narrow.servers if storable(name)]
             titles = [name.encode("utf-8", "surrogatepass") for name in narrow.servers]
-            for owner, key in await every(db, _NAMED, (caller.tenant, list(named), keys, titles)):
+            for owner, key in await fetch_all(db, _NAMED, (caller.tenant, list(named), keys, titles)):
                 named[owner].add(key)
         result = []
         for part in view.parts:
             tags = dict.fromkeys((tag.casefold() for tag in narrow.tags), 0)
             if tags:
                 lexemes = {label_lexeme(caller.tenant, "#", tag): tag for tag in tags}
-                found = await every(db, _COUNTS, {**_values(caller, part), "lexemes": [], "tiers": list(lexemes)})
+                found = await fetch_all(db, _COUNTS, {**_values(caller, part), "lexemes": [], "tiers": list(lexemes)})
                 tags |= {lexemes[lexeme]: int(count) for lexeme, count in found}
             result.append(narrow_part(view, part, caller, narrow, frozenset(named[part.owner]), tags))
         return result
 
-    async def _pages(self, db: AsyncConnection, caller: Caller, narrowed: Narrowed) -> list[Facets]:
+    async def _pages(self, db: AsyncConnection, caller: Caller, narrowed: ScopeQuery) -> list[Facets]:
         found: list[Facets] = []
         after = ""
         while True:
             values = {**narrowed.values, "after": after, "page": _PAGE}
-            page = await every(db, _LIST.format(where=narrowed.where), values)
+            page = await fetch_all(db, _LIST.format(where=narrowed.where), values)
             shown = [_facets(caller.tenant, *row) for row in page]
             found += [item for item in shown if self._predicate(caller, item)]
             if len(page) < _PAGE:
@@ -288,26 +294,25 @@ class Large:
     def _allowed(self, caller: Caller, segment: Segment) -> BoolArray:
         return np.fromiter((self._predicate(caller, item) for item in segment.facets), np.bool_, len(segment))
 
-    def _usable(self, intents: Sequence[Intent], state: State, view: LargeView) -> list[Intent]:
+    def _usable(self, intents: Sequence[Intent], state: TenantState, view: TenantView) -> list[Intent]:
         """Drop the vectors where no tool has one; refuse those of another length."""
         if not any(part.has_vectors for part in view.parts):
             return without_vectors(intents)
         for intent in intents:
             if intent.vector is not None and len(intent.vector) != state.dimension:
-                raise DimensionError(
-                    f"the catalogue holds vectors of {state.dimension} numbers, the query has {len(intent.vector)}",
-                    hint="two models share one name; give the new one another id and run `toolscout index` again",
+                raise DimensionError.two_models(
+                    f"the catalogue holds vectors of {state.dimension} numbers, the query has {len(intent.vector)}"
                 )
         return list(intents)
 
 
-def _values(caller: Caller, part: Part) -> dict[str, Any]:
+def _values(caller: Caller, part: VisibleScope) -> dict[str, Any]:
     servers = [""] if part.servers is None else sorted(part.servers)
     return {"tenant": caller.tenant, "owner": part.owner, "servers": servers}
 
 
 def _frequency(
-    tenant: str, names: Sequence[str], counts: Sequence[Mapping[str, int]], view: LargeView
+    tenant: str, names: Sequence[str], counts: Sequence[Mapping[str, int]], view: TenantView
 ) -> dict[str, int]:
     """Count the visible tools that hold each term."""
     held = {term: sum(part.get(term_lexeme(tenant, term), 0) for part in counts) for term in names}
@@ -318,14 +323,14 @@ def _frequency(
 
 
 async def _pool(db: AsyncConnection, ids: set[int]) -> list[Any]:
-    return await every(db, _POOL, (sorted(ids),)) if ids else []
+    return await fetch_all(db, _POOL, (sorted(ids),)) if ids else []
 
 
 def _facets(tenant: str, owner: str, key: str, server: str, enabled: bool | None, text: bytes) -> Facets:
-    return rows.read_facets(tenant, key, owner, server, enabled, text.decode("utf-8", "surrogatepass"))
+    return read_facets(tenant, key, owner, server, enabled, text.decode("utf-8", "surrogatepass"))
 
 
-def _segment(tenant: str, part: Part, found: Sequence[Any], state: State) -> Segment:
+def _segment(tenant: str, part: VisibleScope, found: Sequence[Any], state: TenantState) -> Segment:
     """Make a segment of a pool of rows, which are in the order of keys."""
     matrix = np.zeros((len(found), state.dimension if part.has_vectors else 0), dtype=np.float32)
     for row, item in enumerate(found):
@@ -337,8 +342,8 @@ def _segment(tenant: str, part: Part, found: Sequence[Any], state: State) -> Seg
         model_id=state.model_id,
         facets=[_facets(tenant, *item[:5]) for item in found],
         definitions=[b""] * len(found),
-        words=Words([item[5] for item in found]),
-        vectors=Vectors(matrix, exact_rows=len(found)),
+        words=InvertedIndex([item[5] for item in found]),
+        vectors=VectorIndex(matrix, exact_rows=len(found)),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -19,6 +19,7 @@ from toolscout.errors import SettingError, StoreError
 from toolscout.storage.postgres.schema import ROLE
 
 _Result = TypeVar("_Result")
+_Values = Sequence[Any] | Mapping[str, Any] | None
 PATIENCE_S = 1.2
 """How long a silent database is waited for."""
 
@@ -39,7 +40,7 @@ _LEFT = ("08", "57P")
 """How the codes begin with which a database says that it is going; with any other it has answered."""
 
 
-class Link:
+class ConnectionPool:
     """Runs work in transactions; what fails on the way is a StoreError that names the database, never a secret."""
 
     def __init__(self, url: str, connections: int) -> None:
@@ -194,6 +195,19 @@ class Link:
         leaving = asyncio.create_task(_leave(task, held or []))
         self._abandoned.add(leaving)
         leaving.add_done_callback(self._abandoned.discard)
+
+
+async def fetch_all(db: AsyncConnection, query: str, values: _Values = None) -> list[Any]:
+    """Run a query and return all its rows."""
+    return await (await db.execute(query, values, binary=True)).fetchall()
+
+
+async def fetch_one(db: AsyncConnection, query: str, values: _Values = None) -> tuple[Any, ...]:
+    """Run a query that always has exactly one row and return this row."""
+    row = await (await db.execute(query, values, binary=True)).fetchone()
+    if row is None:
+        raise StoreError("the database has lost a row that is always there", hint="run `toolscout doctor`")
+    return row
 
 
 async def _leave(task: asyncio.Task[Any], held: list[AsyncConnection]) -> None:
