@@ -60,8 +60,8 @@ async def main() -> None:
     async with Scout.open(Config(servers=(fixtures,)), settings=settings) as scout:
         gateway = Gateway(scout, settings=settings, surface="all")
         gateway.server.middleware.insert(0, bare)
-        await gateway.listings.of(scout.caller)
-        gateway.server.get_tool_input_schema = lambda name: gateway.listings.input_schema(f"{SERVER}__{name}")
+        await gateway.tool_lists.of(scout.caller)
+        gateway.server.get_tool_input_schema = lambda name: gateway.tool_lists.input_schema(f"{SERVER}__{name}")
         await serve_http(gateway, settings, host="127.0.0.1", port=port)
 
 

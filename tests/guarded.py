@@ -14,10 +14,10 @@ from embedders import HashEmbedder
 from issuer import AUDIENCE, Issuer
 from scripted import Scripted, ScriptedLive
 from toolscout import Caller, Scout, Settings
-from toolscout.gateway.auth.require import authentication_for
-from toolscout.gateway.guard import allowed_for
+from toolscout.gateway.auth.authentication import authentication_for
+from toolscout.gateway.host_check import allowed_hosts
 from toolscout.gateway.http import make_app
-from toolscout.gateway.listen import bind, start_quietly
+from toolscout.gateway.http_listener import bind, serve_in_background
 from toolscout.gateway.server import Gateway
 from toolscout.policy.policy_file import Policy
 from toolscout.policy.rules import Rules
@@ -141,6 +141,6 @@ async def guarded(
         authentication = authentication_for(chosen, scout.admin.find_key, clock=clock)
         with bind("127.0.0.1", 0) as listening:
             port = listening.getsockname()[1]
-            app = make_app(gateway, chosen, allowed_for("127.0.0.1", port), authentication)
-            async with start_quietly(app, listening), httpx2.AsyncClient(timeout=WAIT_S) as http:
+            app = make_app(gateway, chosen, allowed_hosts("127.0.0.1", port), authentication)
+            async with serve_in_background(app, listening), httpx2.AsyncClient(timeout=WAIT_S) as http:
                 yield Guarded(f"http://127.0.0.1:{port}/mcp", scout, gateway, store, clock, http, behind)

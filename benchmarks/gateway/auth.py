@@ -28,8 +28,8 @@ from starlette.types import ASGIApp
 
 from benchmarks.data import bench_folder, machine, markdown, rows, save
 from toolscout import Caller, Scout, Settings
-from toolscout.gateway.auth.require import authentication_for
-from toolscout.gateway.guard import allowed_for
+from toolscout.gateway.auth.authentication import authentication_for
+from toolscout.gateway.host_check import allowed_hosts
 from toolscout.gateway.http import make_app
 from toolscout.gateway.server import Gateway
 from toolscout.policy.policy_file import Policy, Rule, parse_policy
@@ -199,7 +199,7 @@ async def requests(folder: Path) -> dict[str, Any]:
             keys[name] = (await scout.admin.create_key(tenant="local", user="ann"))[0]
             gateway = Gateway(scout, settings=settings, authenticated=asked)
             verifies = authentication_for(settings, scout.admin.find_key) if asked else None
-            app = apps[name] = make_app(gateway, settings, allowed_for("127.0.0.1", 8080), verifies)
+            app = apps[name] = make_app(gateway, settings, allowed_hosts("127.0.0.1", 8080), verifies)
             await stack.enter_async_context(app.router.lifespan_context(app))
         found = {}
         for what, (method, params) in REQUESTS.items():

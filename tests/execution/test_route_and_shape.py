@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolscout import DefinitionChangedError, NotReadOnlyError, Tool
 from toolscout.execution.route import check_route
-from toolscout.execution.shape import shape_result, size_of
+from toolscout.gateway.result_store import cut_result, size_of
 
 TOOL = Tool(
     key="s__t",
@@ -53,7 +53,7 @@ def test_only_what_a_trusted_server_declares_read_only_passes_the_reading_door(t
 
 def test_a_long_text_is_cut_with_a_notice_and_a_link_to_the_rest() -> None:
     result = {"content": [{"type": "text", "text": "x" * 10_000}], "structuredContent": {"a": 1}, "_meta": {"m": 1}}
-    shaped = shape_result(result, 2_000, URI)
+    shaped = cut_result(result, 2_000, URI)
     text, notice, link = shaped["content"]
     assert 0 < len(text["text"]) < 2_000
     assert "10,0" in notice["text"]
@@ -65,7 +65,7 @@ def test_a_long_text_is_cut_with_a_notice_and_a_link_to_the_rest() -> None:
 
 def test_an_image_that_does_not_fit_is_left_out_whole() -> None:
     image = {"type": "image", "data": "A" * 10_000, "mimeType": "image/png"}
-    shaped = shape_result({"content": [{"type": "text", "text": "see"}, image]}, 1_000, URI)
+    shaped = cut_result({"content": [{"type": "text", "text": "see"}, image]}, 1_000, URI)
     assert [item["type"] for item in shaped["content"]] == ["text", "text", "resource_link"]
 
 
@@ -74,6 +74,6 @@ def test_an_image_that_does_not_fit_is_left_out_whole() -> None:
     st.integers(min_value=700, max_value=3_000),
 )
 def test_a_cut_result_is_never_over_the_cap_and_always_json(content: list[Any], cap: int) -> None:
-    shaped = shape_result({"content": content}, cap, URI)
+    shaped = cut_result({"content": content}, cap, URI)
     assert size_of(shaped) <= cap
     json.loads(json.dumps(shaped))

@@ -16,8 +16,8 @@ from guarded import Clock, guarded
 from issuer import AUDIENCE, KEYS, running_issuer
 from scripted import Scripted
 from toolscout.errors import SettingError
+from toolscout.gateway.auth.authentication import METADATA, authentication_for
 from toolscout.gateway.auth.jwks import PAUSE_S, TTL_S
-from toolscout.gateway.auth.require import METADATA, authentication_for
 from toolscout.settings import Settings
 
 WHERE = 'resource_metadata="https://tools.example.com/.well-known/oauth-protected-resource/mcp"'

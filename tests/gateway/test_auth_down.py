@@ -14,7 +14,7 @@ from guarded import Clock, guarded
 from postgres_server import PostgresServer, with_database
 from scripted import Scripted
 from toolscout.errors import StoreError
-from toolscout.gateway.auth.verify import Verifier
+from toolscout.gateway.auth.bearer import BearerVerifier
 from toolscout.models import ApiKey
 from toolscout.policy.api_keys import mint_key
 from waiting import eventually
@@ -114,7 +114,7 @@ async def test_keys_that_do_not_exist_push_out_none_that_does() -> None:
         return kept.get(number)
 
     clock = Clock()
-    door = Verifier(find, None, clock=clock)
+    door = BearerVerifier(find, None, clock=clock)
     assert await door.verify_token(text)
     for number in range(5_000):
         assert await door.verify_token(f"tsk_{number:010}_{'s' * 43}") is None

@@ -17,8 +17,8 @@ from issuer import AUDIENCE, running_issuer
 from serving import serving
 from toolscout import Caller, Scout
 from toolscout.errors import PolicyError, UsageError
-from toolscout.gateway.address import asks_who
-from toolscout.gateway.follow import follow_policy
+from toolscout.gateway.address import requires_authentication
+from toolscout.gateway.file_watcher import watch_policy
 
 ROWS = [{"server": "crm", "name": name, "description": f"{name} of customers"} for name in ("list", "delete", "export")]
 READER = '[[allow]]\nwho = ["user:ann"]\ntools = ["crm__list"]\n'
@@ -28,15 +28,15 @@ WRITER = '[[allow]]\nwho = ["user:ann"]\n\n[[deny]]\nwho = ["anyone"]\ntools = [
 @guarantee("auth:default")
 def test_it_is_asked_beyond_loopback_always_and_on_loopback_when_wanted():
     for host in ("127.0.0.1", "localhost", "::1"):
-        assert not asks_who(host, auth=False, issuer="", insecure_no_auth=False)
-        assert asks_who(host, auth=True, issuer="", insecure_no_auth=False)
-        assert asks_who(host, auth=False, issuer="https://i.example", insecure_no_auth=False)
+        assert not requires_authentication(host, auth=False, issuer="", insecure_no_auth=False)
+        assert requires_authentication(host, auth=True, issuer="", insecure_no_auth=False)
+        assert requires_authentication(host, auth=False, issuer="https://i.example", insecure_no_auth=False)
     for host in ("0.0.0.0", "::", "10.0.0.1", "example.com", "127.0.0.1.evil.example", ""):
-        assert asks_who(host, auth=False, issuer="", insecure_no_auth=False)
-        assert not asks_who(host, auth=False, issuer="", insecure_no_auth=True)
+        assert requires_authentication(host, auth=False, issuer="", insecure_no_auth=False)
+        assert not requires_authentication(host, auth=False, issuer="", insecure_no_auth=True)
     for auth, issuer in ((True, ""), (False, "https://i.example")):
         with pytest.raises(UsageError):
-            asks_who("0.0.0.0", auth=auth, issuer=issuer, insecure_no_auth=True)
+            requires_authentication("0.0.0.0", auth=auth, issuer=issuer, insecure_no_auth=True)
 
 
 @guarantee("auth:default")
@@ -66,7 +66,7 @@ async def test_each_edit_of_the_policy_is_applied_once_and_a_broken_one_not_at_a
     path = tmp_path / "policy.toml"
     path.write_text(READER)
     seen: asyncio.Queue = asyncio.Queue()
-    following = asyncio.create_task(follow_policy(path, seen.put_nowait, seen.put_nowait, 0.01))
+    following = asyncio.create_task(watch_policy(path, seen.put_nowait, seen.put_nowait, 0.01))
 
     async def edited(text):
         path.write_text(text)
@@ -86,11 +86,11 @@ async def test_each_edit_of_the_policy_is_applied_once_and_a_broken_one_not_at_a
 
 @guarantee("access:fails-closed")
 async def test_a_policy_that_is_being_written_is_not_read_while_it_is_empty(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolscout.gateway.follow._EMPTIED_S", 60)
+    monkeypatch.setattr("toolscout.gateway.file_watcher._EMPTIED_S", 60)
     path = tmp_path / "policy.toml"
     path.write_text(READER)
     seen: asyncio.Queue = asyncio.Queue()
-    following = asyncio.create_task(follow_policy(path, seen.put_nowait, seen.put_nowait, 0.01))
+    following = asyncio.create_task(watch_policy(path, seen.put_nowait, seen.put_nowait, 0.01))
     await asyncio.sleep(0.2)
     path.write_text("")
     await asyncio.sleep(0.2)

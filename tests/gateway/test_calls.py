@@ -11,7 +11,7 @@ from mcp import MCPError
 from guarantees import guarantee
 from raw_client import raw_client
 from scripted import text
-from toolscout.gateway.calls import REPAIRS
+from toolscout.mcp_tools import REPAIRS
 from toolscout.settings import Settings
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

@@ -48,4 +48,4 @@ async def test_a_client_of_the_handshake_era_is_told_on_its_connection(open_gate
         kinds = {type(await asyncio.wait_for(told.get(), 5)) for _ in range(2)}
         assert kinds == {ResourceListChangedNotification, PromptListChangedNotification}
         assert told.empty()
-    assert not opened.gateway.announcer._rooms
+    assert not opened.gateway.notifier.callers

@@ -16,8 +16,8 @@ from guarantees import guarantee
 from knobs import cases
 from serving import serving, write_config
 from toolscout.errors import InvalidValueError
-from toolscout.gateway.address import asks_who, parse_address
-from toolscout.gateway.guard import allowed_for
+from toolscout.gateway.address import parse_address, requires_authentication
+from toolscout.gateway.host_check import allowed_hosts
 
 CASES = cases(1_000)
 """How many malformed requests are generated; the guarantee was checked with 10,000."""
@@ -251,8 +251,8 @@ async def test_after_all_that_a_client_is_served_as_ever(gateway, behind):
 @pytest.mark.parametrize("address", ["0.0.0.0:8080", "[::]:8080", "192.168.1.5:80", "example.com:80", "10.0.0.1:1"])
 def test_an_address_beyond_loopback_is_refused_without_the_flag(toolscout, address, tmp_path):
     host, _ = parse_address(address)
-    assert asks_who(host, auth=False, issuer="", insecure_no_auth=False)
-    assert not asks_who(host, auth=False, issuer="", insecure_no_auth=True)
+    assert requires_authentication(host, auth=False, issuer="", insecure_no_auth=False)
+    assert not requires_authentication(host, auth=False, issuer="", insecure_no_auth=True)
     ran = toolscout("serve", "--http", address, "--store", f"sqlite:///{tmp_path / 'c.db'}")
     assert ran.code == 2
     assert "--insecure-no-auth" in ran.err
@@ -261,7 +261,7 @@ def test_an_address_beyond_loopback_is_refused_without_the_flag(toolscout, addre
 @guarantee("auth:default")
 def test_loopback_in_every_spelling_needs_no_flag():
     for address in ("8080", "127.0.0.1:8080", "localhost:8080", "[::1]:8080", "127.8.8.8:1"):
-        assert not asks_who(parse_address(address)[0], auth=False, issuer="", insecure_no_auth=False)
+        assert not requires_authentication(parse_address(address)[0], auth=False, issuer="", insecure_no_auth=False)
     assert parse_address("[::1]:8080") == ("::1", 8080)
     assert parse_address("8080") == ("127.0.0.1", 8080)
     for wrong in ("", "x", "1:x", "99999", "host:", "²"):
@@ -271,10 +271,10 @@ def test_loopback_in_every_spelling_needs_no_flag():
 
 @guarantee("egress:origin")
 def test_beyond_loopback_any_name_may_be_used_but_no_page_is_trusted():
-    allowed = allowed_for("0.0.0.0", 8080)
+    allowed = allowed_hosts("0.0.0.0", 8080)
     assert allowed.hosts is None
     assert not allowed.origins
-    named = allowed_for("0.0.0.0", 8080, more_hosts=["Tools.example:443"], more_origins=["https://App.example/"])
+    named = allowed_hosts("0.0.0.0", 8080, more_hosts=["Tools.example:443"], more_origins=["https://App.example/"])
     assert named.hosts == {"tools.example:443"}
     assert named.origins == {"https://app.example"}
 

@@ -176,7 +176,7 @@ async def test_a_server_that_any_replica_reaches_stays_in_the_catalogue(tmp_path
 
 
 class Frozen:
-    """A store whose leases run out because no renewal gets through."""
+    """A store whose leases run out note_reason no renewal gets through."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -14,7 +14,7 @@ from scripted import Scripted, text
 from toolscout.discovery.format import count_tokens
 from toolscout.errors import InvalidValueError
 from toolscout.gateway.server import Gateway
-from toolscout.gateway.surface import SURFACES
+from toolscout.gateway.tool_lists import SURFACES
 
 COMPACT = ["search_tools", "get_tool_details", "call_read_tool", "call_tool"]
 BROWSE = [*COMPACT, "list_tools", "list_categories", "find_by_tags", "get_related_tools"]

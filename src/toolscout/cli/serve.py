@@ -14,7 +14,7 @@ from toolscout.config import Config
 from toolscout.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from toolscout.gateway.auth.require import Authentication
+    from toolscout.gateway.auth.authentication import Authentication
     from toolscout.scout import Scout
     from toolscout.settings import Settings
 
@@ -80,7 +80,7 @@ def serve(
 
     Examples: `toolscout serve --config mcp.json`, `toolscout serve --http 8080 --surface browse`
     """
-    from toolscout.gateway.address import asks_who, parse_address
+    from toolscout.gateway.address import parse_address, requires_authentication
 
     settings = options.operating(store)
     address = parse_address(http) if http else None
@@ -89,7 +89,7 @@ def serve(
             f"{'--auth' if auth else '--diagnostics'} goes with --http",
             hint="on stdio the host that starts toolscout is the only caller, and sees it end",
         )
-    asks = address is not None and asks_who(
+    asks = address is not None and requires_authentication(
         address[0], auth=auth, issuer=settings.auth_issuer, insecure_no_auth=insecure_no_auth
     )
     told_at = parse_address(diagnostics, "--diagnostics") if diagnostics else None
@@ -133,7 +133,7 @@ async def _serve(
 ) -> None:
     import asyncio
 
-    from toolscout.gateway.follow import follow_config, follow_policy
+    from toolscout.gateway.file_watcher import watch_config, watch_policy
     from toolscout.gateway.server import Gateway
     from toolscout.scout import Scout
 
@@ -149,7 +149,7 @@ async def _serve(
         )
 
         async def apply(config: Config) -> None:
-            gateway.listings.choose(surface=surface or config.surface or "compact", core=config.core)
+            gateway.tool_lists.choose(surface=surface or config.surface or "compact", core=config.core)
             await scout.connect(config)
 
         async def warm() -> None:
@@ -160,12 +160,12 @@ async def _serve(
         working = [asyncio.create_task(warm())]
         if config is not None:
             await scout.connect(config, after=gateway.first_answer(_HEAD_START_S))
-            following = follow_config(lambda: config_files(named), apply, settings.reindex_interval_s)
+            following = watch_config(lambda: config_files(named), apply, settings.reindex_interval_s)
             working.append(asyncio.create_task(following))
         if settings.policy:
             working.append(
                 asyncio.create_task(
-                    follow_policy(
+                    watch_policy(
                         Path(settings.policy),
                         scout.admin.apply_policy,
                         scout.admin.refuse_policy,
@@ -204,11 +204,11 @@ async def _authentication(scout: Scout, settings: Settings, listening: Listening
         return None
     import time
 
-    from toolscout.gateway.address import nobody_comes_in
-    from toolscout.gateway.auth.require import authentication_for
+    from toolscout.gateway.address import no_credentials
+    from toolscout.gateway.auth.authentication import authentication_for
 
     if not settings.auth_issuer and not any(key.usable(time.time()) for key in await scout.admin.api_keys()):
-        raise nobody_comes_in(listening.address[0])
+        raise no_credentials(listening.address[0])
     return authentication_for(settings, scout.admin.find_key)
 
 

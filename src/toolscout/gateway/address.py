@@ -16,7 +16,7 @@ def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
     return host, int(port)
 
 
-def asks_who(host: str, *, auth: bool, issuer: str, insecure_no_auth: bool) -> bool:
+def requires_authentication(host: str, *, auth: bool, issuer: str, insecure_no_auth: bool) -> bool:
     """Tell whether callers must identify themselves: always beyond this machine, and here when it is asked for."""
     if insecure_no_auth and (auth or issuer):
         raise UsageError(
@@ -26,7 +26,7 @@ def asks_who(host: str, *, auth: bool, issuer: str, insecure_no_auth: bool) -> b
     return not insecure_no_auth and (auth or bool(issuer) or not _is_loopback(host))
 
 
-def nobody_comes_in(host: str) -> SettingError:
+def no_credentials(host: str) -> SettingError:
     """Say that a start makes no sense: callers must identify themselves, and nobody can."""
     return SettingError(
         f"serving on {host} takes authentication, and there is neither a usable API key nor an issuer",

@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from toolscout.errors import ToolscoutError
-from toolscout.gateway.guard import Guard, allowed_for
-from toolscout.gateway.listen import bind, start_quietly
-from toolscout.gateway.refusals import Refusals
+from toolscout.gateway.denied import DeniedLog
+from toolscout.gateway.host_check import HostCheck, allowed_hosts
+from toolscout.gateway.http_listener import bind, serve_in_background
 from toolscout.scout import Scout
 
 PING_S = 1.0
@@ -90,7 +90,7 @@ async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> As
         port = listening.getsockname()[1]
         app = Starlette(
             routes=[Route("/livez", livez, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])],
-            middleware=[Middleware(Refusals), Middleware(Guard, allowed=allowed_for(host, port))],
+            middleware=[Middleware(DeniedLog), Middleware(HostCheck, allowed=allowed_hosts(host, port))],
         )
-        async with start_quietly(app, listening):
+        async with serve_in_background(app, listening):
             yield port

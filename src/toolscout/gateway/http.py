@@ -17,22 +17,22 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from toolscout.gateway.denied import DeniedLog
 from toolscout.gateway.diagnostics import Readiness, serve_diagnostics
-from toolscout.gateway.guard import Allowed, Guard, allowed_for
-from toolscout.gateway.listen import bind, uvicorn_for
-from toolscout.gateway.refusals import Refusals
+from toolscout.gateway.host_check import AllowedHosts, HostCheck, allowed_hosts
+from toolscout.gateway.http_listener import bind, make_server
 from toolscout.gateway.server import Gateway
 from toolscout.settings import Settings
 
 if TYPE_CHECKING:
-    from toolscout.gateway.auth.require import Authentication
+    from toolscout.gateway.auth.authentication import Authentication
 
 _GRACE_S = 3
 _log = logging.getLogger("toolscout")
 
 
 def make_app(
-    gateway: Gateway, settings: Settings, allowed: Allowed, authentication: Authentication | None = None
+    gateway: Gateway, settings: Settings, allowed: AllowedHosts, authentication: Authentication | None = None
 ) -> Starlette:
     """Build the application; it runs the gateway for as long as it is served, for those who identify themselves."""
     manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=settings.max_body_bytes)
@@ -54,7 +54,7 @@ def make_app(
             Route("/health", health, methods=["GET"]),
             *(authentication.routes() if authentication else ()),
         ],
-        middleware=[Middleware(Refusals), Middleware(Guard, allowed=allowed)],
+        middleware=[Middleware(DeniedLog), Middleware(HostCheck, allowed=allowed)],
         lifespan=lifespan,
     )
 
@@ -78,8 +78,8 @@ async def serve_http(
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(bind(host, port))
         port = listening.getsockname()[1]
-        allowed = allowed_for(host, port, more_hosts=hosts, more_origins=origins)
-        server = uvicorn_for(make_app(gateway, settings, allowed, authentication), grace_s=_GRACE_S)
+        allowed = allowed_hosts(host, port, more_hosts=hosts, more_origins=origins)
+        server = make_server(make_app(gateway, settings, allowed, authentication), grace_s=_GRACE_S)
         readiness = Readiness(gateway.scout)
         if diagnostics:
             shown = await stack.enter_async_context(
@@ -89,7 +89,7 @@ async def serve_http(
         loop = asyncio.get_running_loop()
 
         def finish(number: int) -> None:
-            gateway.announcer.close()
+            gateway.notifier.close()
             server.handle_exit(number, None)
 
         def stop(number: int) -> None:

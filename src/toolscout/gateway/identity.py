@@ -1,4 +1,4 @@
-"""Who asks, once they are verified: what the HTTP server left in the request, and what is theirs alone."""
+"""Who sent a request: the caller that the HTTP server has verified, or the local user."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
 from toolscout.errors import AuthError
-from toolscout.gateway.peers import Context
+from toolscout.gateway.client import Context
 from toolscout.models import Caller
 
 CALLER = "toolscout.caller"
-"""Where an AccessToken of ours holds its Caller, among its claims."""
+"""The claim of an AccessToken that holds its Caller."""
 
 Owner = tuple[str, str | None, str | None]
-"""Tenant, user and key: what one caller keeps here, no other can read."""
+"""Tenant, user and key: what is stored for one owner cannot be read by another."""
 
 
-def caller_in(user: object) -> Caller | None:
-    """Return who was verified, from what the SDK's middleware left in the request."""
+def verified_caller(user: object) -> Caller | None:
+    """Return the verified caller from what the SDK's middleware left in the request."""
     return _caller_of(user.access_token) if isinstance(user, AuthenticatedUser) else None
 
 
 def owner_of(caller: Caller) -> Owner:
-    """Return whose a parked call, a cut result or a link is."""
+    """Return the owner of a pending call, a stored result or a link."""
     return (caller.tenant, caller.user, caller.key)
 
 
-class Identity:
-    """Says who asks: the local user, or, where everyone must identify themselves, nobody but the one verified."""
+class CallerResolver:
+    """Finds the caller of a request; where authentication is required, only a verified one."""
 
     def __init__(self, local: Callable[[], Caller], *, authenticated: bool) -> None:
-        """Take the local user, who changes with the config; `authenticated` lets nobody pass for them."""
+        """Take the local user, who changes with the config; with `authenticated`, nobody passes for them."""
         self._local = local
         self._authenticated = authenticated
 
     def of(self, context: Context) -> Caller:
-        """Return who sent a request; raise AuthError where that is not known for certain."""
+        """Return the caller of a request; raise AuthError when none was verified."""
         if not self._authenticated:
             return self._local()
         request = context.request
-        found = caller_in(request.scope.get("user")) if request is not None else None
-        if found is None:
-            raise AuthError("nobody has identified themselves", hint="send a key or a token")
-        return self.reaching(found)
+        caller = verified_caller(request.scope.get("user")) if request is not None else None
+        if caller is None:
+            raise AuthError("no caller has been verified", hint="send a key or a token")
+        return self.with_servers(caller)
 
     def current(self) -> Caller | None:
-        """Return who sent the request that runs now, for those who are not given it."""
+        """Return the caller of the request that runs now, for code that is not given the request."""
         if not self._authenticated:
             return self._local()
         token = get_access_token()
-        found = _caller_of(token) if token else None
-        return self.reaching(found) if found else None
+        caller = _caller_of(token) if token else None
+        return self.with_servers(caller) if caller else None
 
-    def reaching(self, caller: Caller) -> Caller:
-        """Return the caller as one who reaches the servers of the config, as they are now."""
+    def with_servers(self, caller: Caller) -> Caller:
+        """Return the caller with the servers that the config has now."""
         return replace(caller, servers=self._local().servers)
 
 
 def _caller_of(token: AccessToken) -> Caller | None:
-    found = (token.claims or {}).get(CALLER)
-    return found if isinstance(found, Caller) else None
+    caller = (token.claims or {}).get(CALLER)
+    return caller if isinstance(caller, Caller) else None

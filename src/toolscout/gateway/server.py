@@ -1,4 +1,4 @@
-"""The gateway: one MCP server, both eras, any transport, in front of everything that a scout knows."""
+"""The gateway: one MCP server for both protocol eras and any transport, in front of the catalogue of a scout."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from toolscout.errors import ToolscoutError
-from toolscout.gateway.announce import Announcer
-from toolscout.gateway.calls import Calls
-from toolscout.gateway.dispatch import Dispatch
-from toolscout.gateway.door import Door
-from toolscout.gateway.identity import Identity
-from toolscout.gateway.instructions import instructions_for
-from toolscout.gateway.listing import Listings
-from toolscout.gateway.peers import Context, Peer, is_modern
-from toolscout.gateway.resources import NotFoundError, Resources
-from toolscout.gateway.results import PREFIX as RESULTS
-from toolscout.gateway.results import Results
+from toolscout.gateway.call_forwarder import CallForwarder, ToolRequest
+from toolscout.gateway.client import Context, RequestClient, is_modern
+from toolscout.gateway.dispatcher import Dispatcher
+from toolscout.gateway.identity import CallerResolver
+from toolscout.gateway.middleware import ResultMiddleware
+from toolscout.gateway.notifications import ListChangeNotifier
+from toolscout.gateway.resources import NotFoundError, ServerResources
+from toolscout.gateway.result_store import URI_PREFIX as RESULT_URIS
+from toolscout.gateway.result_store import ResultStore
+from toolscout.gateway.tool_lists import ToolLists, instructions_for
 from toolscout.models import Caller
 from toolscout.scout import Scout
 from toolscout.settings import Settings
@@ -48,20 +47,20 @@ class Gateway:
         core: Sequence[str] = (),
         authenticated: bool = False,
     ) -> None:
-        """Put the gateway together; nothing is connected or listed yet.
+        """Build the gateway; nothing is connected or listed yet.
 
-        With `authenticated`, a request is answered only for whom the HTTP server has verified, never for a local user.
+        With `authenticated`, only callers that the HTTP server has verified are answered, never the local user.
         """
         settings = settings or Settings()
         self.scout = scout
         self._settings = settings
-        self._results = Results(ttl_s=settings.results_ttl_s, max_bytes=settings.results_bytes)
-        self._resources = Resources(scout)
-        self._calls = Calls(scout, settings, self._results, self._resources.remember_links)
-        self._dispatch = Dispatch(scout, self._calls)
-        self.listings = Listings(scout, surface=surface, core=core)
-        self._identity = Identity(lambda: scout.caller, authenticated=authenticated)
-        self.announcer = Announcer(self._identity.of, self._digest)
+        self._results = ResultStore(ttl_s=settings.results_ttl_s, max_bytes=settings.results_bytes)
+        self._resources = ServerResources(scout)
+        self._forwarder = CallForwarder(scout, settings, self._results, self._resources.remember_links)
+        self.tool_lists = ToolLists(scout, surface=surface, core=core)
+        self._dispatcher = Dispatcher(self.tool_lists)
+        self._callers = CallerResolver(lambda: scout.caller, authenticated=authenticated)
+        self.notifier = ListChangeNotifier(self._callers.of, self._digest)
         self.answered = asyncio.Event()
         self._trouble = ""
         self.server = _DualServer(
@@ -69,18 +68,18 @@ class Gateway:
             version=version("toolscout"),
             title="Toolscout",
             instructions=instructions_for(surface),
-            get_tool_input_schema=lambda name: self.listings.input_schema(name, self._identity.current()),
-            on_subscriptions_listen=self.announcer.listen,
-            on_list_tools=_by_the_door,
-            on_call_tool=_by_the_door,
-            on_list_resources=_by_the_door,
-            on_list_resource_templates=_by_the_door,
-            on_read_resource=_by_the_door,
-            on_list_prompts=_by_the_door,
-            on_get_prompt=_by_the_door,
-            on_completion=_by_the_door,
+            get_tool_input_schema=lambda name: self.tool_lists.input_schema(name, self._callers.current()),
+            on_subscriptions_listen=self.notifier.listen,
+            on_list_tools=_answered_by_middleware,
+            on_call_tool=_answered_by_middleware,
+            on_list_resources=_answered_by_middleware,
+            on_list_resource_templates=_answered_by_middleware,
+            on_read_resource=_answered_by_middleware,
+            on_list_prompts=_answered_by_middleware,
+            on_get_prompt=_answered_by_middleware,
+            on_completion=_answered_by_middleware,
         )
-        door = Door(
+        middleware = ResultMiddleware(
             {
                 "tools/list": self._list_tools,
                 "tools/call": self._call_tool,
@@ -94,97 +93,99 @@ class Gateway:
             server_info=self.server.server_info_stamp,
             list_ttl_ms=settings.list_ttl_ms,
         )
-        self.server.middleware[:] = [self.announcer, door]
+        self.server.middleware[:] = [self.notifier, middleware]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Gateway]:
-        """Watch the catalogue while a transport runs; end what waits when it stops."""
-        watching = asyncio.create_task(self._watch())
+        """Watch the catalogue while a transport runs; cancel pending calls when it stops."""
+        watcher = asyncio.create_task(self._watch())
         try:
             yield self
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            self.announcer.close()
-            self._calls.close()
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+            self.notifier.close()
+            self._forwarder.close()
 
     async def first_answer(self, most_s: float) -> None:
-        """Wait until the first list is on its way or the first call has come, but not longer than that."""
+        """Wait until the first list has been sent or the first call has come, at most that long."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.answered.wait(), most_s)
 
-    def _identify(self, context: Context) -> Caller:
-        """Say who asks: whoever was verified, or, without authentication, the local user."""
-        return self._identity.of(context)
-
     async def _list_tools(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
-        listing = await self.listings.of(self._identify(context))
+        tool_list = await self.tool_lists.of(self._callers.of(context))
         if not self.answered.is_set():
             asyncio.get_running_loop().call_later(_HEAD_START_S, self.answered.set)
-        return {"tools": list(listing.tools)}
+        return {"tools": list(tool_list.tools)}
 
     async def _call_tool(self, context: Context, params: Mapping[str, Any]) -> dict[str, Any]:
         self.answered.set()
-        caller = self._identify(context)
-        return await self._dispatch.call(self.listings, Peer(context), params, caller)
+        request = ToolRequest(
+            scout=self.scout,
+            forwarder=self._forwarder,
+            client=RequestClient(context),
+            caller=self._callers.of(context),
+            params=params,
+        )
+        return await self._dispatcher.handle(request)
 
     async def _list_resources(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
-        return {"resources": await self._resources.list_all("resources/list", self._identify(context))}
+        return {"resources": await self._resources.list_all("resources/list", self._callers.of(context))}
 
     async def _list_templates(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
-        found = await self._resources.list_all("resources/templates/list", self._identify(context))
-        return {"resourceTemplates": found}
+        templates = await self._resources.list_all("resources/templates/list", self._callers.of(context))
+        return {"resourceTemplates": templates}
 
     async def _list_prompts(self, context: Context, _params: Mapping[str, Any]) -> dict[str, Any]:
-        return {"prompts": await self._resources.list_all("prompts/list", self._identify(context))}
+        return {"prompts": await self._resources.list_all("prompts/list", self._callers.of(context))}
 
     async def _read_resource(self, context: Context, params: Mapping[str, Any]) -> dict[str, Any]:
-        caller, uri = self._identify(context), str(params["uri"])
-        if uri.startswith(RESULTS):
+        caller, uri = self._callers.of(context), str(params["uri"])
+        if uri.startswith(RESULT_URIS):
             text = self._results.read(uri, caller)
             if text is None:
-                raise _not_found(context, "this process keeps no such result, or no longer", uri)
+                raise _not_found(context, "this process does not have that result, or no longer", uri)
             return {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]}
         try:
-            return await self._resources.read(params, Peer(context), caller)
+            return await self._resources.read(params, RequestClient(context), caller)
         except NotFoundError as error:
             raise _not_found(context, error.message, uri) from None
 
     async def _get_prompt(self, context: Context, params: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._resources.get_prompt(params, Peer(context), self._identify(context))
+        return await self._resources.get_prompt(params, RequestClient(context), self._callers.of(context))
 
     async def _complete(self, context: Context, params: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._resources.complete(params, Peer(context), self._identify(context))
+        return await self._resources.complete(params, RequestClient(context), self._callers.of(context))
 
     async def _watch(self) -> None:
-        """Tell clients when a list changed, whoever changed it: a server, an edit, another process."""
+        """Notify clients when a list changes, whether by a server, a config edit or another process."""
         changes = self._changes()
         while True:
             await asyncio.sleep(max(self._settings.reindex_interval_s, _LEAST_INTERVAL_S))
-            await self._look_at_store()
-            await self.announcer.look()
+            await self._check_store()
+            await self.notifier.notify_changed_tools()
             if changes != (changes := self._changes()):
-                self._resources.forget()
-                await self.announcer.offers_changed()
+                self._resources.clear()
+                await self.notifier.notify_changed_resources()
 
     def _changes(self) -> tuple[int, int]:
         return (self.scout.live.changes if self.scout.live else 0, self.scout.admin.policy_version)
 
     async def _digest(self, caller: Caller) -> str | None:
         try:
-            return (await self.listings.of(self._identity.reaching(caller))).digest
+            return (await self.tool_lists.of(self._callers.with_servers(caller))).digest
         except ToolscoutError:
-            return None  # the watch tells
+            return None  # _check_store logs it
 
-    async def _look_at_store(self) -> None:
+    async def _check_store(self) -> None:
         try:
             stale = (await self.scout.overview()).stale
-            self._tell("the store cannot be reached; answers are from what was loaded last" if stale else "")
+            self._log_trouble("the store cannot be reached; answers are from the last catalogue" if stale else "")
         except ToolscoutError as error:
-            self._tell(f"the catalogue cannot be read: {error.message}")
+            self._log_trouble(f"the catalogue cannot be read: {error.message}")
 
-    def _tell(self, trouble: str) -> None:
-        """Log when the store goes and when it is back, not as often as it is looked at."""
+    def _log_trouble(self, trouble: str) -> None:
+        """Log when the store fails and when it is back, once each."""
         if trouble and not self._trouble:
             _log.warning("%s", trouble)
         elif self._trouble and not trouble:
@@ -193,7 +194,7 @@ class Gateway:
 
 
 class _DualServer(Server[Any]):
-    """Says `listChanged` in the handshake on every transport; the SDK's HTTP path takes no options from us."""
+    """Declares `listChanged` in the handshake on every transport; the SDK's HTTP path takes no options from us."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **named: Any
@@ -203,8 +204,8 @@ class _DualServer(Server[Any]):
         return super().create_initialization_options(notification_options or changes, *args, **named)
 
 
-async def _by_the_door(_context: Context, _params: Any) -> NoReturn:
-    """Stand for a method in the capabilities; the door answers before this is reached."""
+async def _answered_by_middleware(_context: Context, _params: Any) -> NoReturn:
+    """Stand for a method in the capabilities; the results answers before this is reached."""
     raise AssertionError
 
 

@@ -20,7 +20,7 @@ _LONGEST = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class JwtVerifier:
     """Verifies the tokens of one issuer."""
 
     issuer: str

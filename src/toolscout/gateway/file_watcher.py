@@ -22,7 +22,7 @@ Files = Callable[[], Sequence[Path]]
 _State = tuple[tuple[str, int, int, int], ...]
 
 
-async def follow_config(files: Files, apply: Callable[[Config], Awaitable[None]], interval_s: float) -> None:
+async def watch_config(files: Files, apply: Callable[[Config], Awaitable[None]], interval_s: float) -> None:
     """Look at the files every now and then and apply what they say when one has changed; never return."""
 
     async def changed() -> None:
@@ -37,7 +37,7 @@ async def follow_config(files: Files, apply: Callable[[Config], Awaitable[None]]
     await _follow(files, changed, interval_s)
 
 
-async def follow_policy(
+async def watch_policy(
     path: Path, apply: Callable[[Policy], None], refuse: Callable[[PolicyError], None], interval_s: float
 ) -> None:
     """Look at the policy file in the same way; one that is broken, or gone, leaves the policy that is in force."""

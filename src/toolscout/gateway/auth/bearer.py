@@ -11,10 +11,10 @@ from mcp.server.auth.provider import AccessToken
 from starlette.authentication import AuthenticationError
 
 from toolscout.errors import AuthError, StoreError, ToolscoutError
+from toolscout.gateway.auth.jwt_tokens import JwtVerifier
 from toolscout.gateway.auth.recent import Recent
-from toolscout.gateway.auth.tokens import Tokens
+from toolscout.gateway.denied import note_reason
 from toolscout.gateway.identity import CALLER
-from toolscout.gateway.refusals import because
 from toolscout.models import ApiKey, Caller
 from toolscout.policy.api_keys import caller_of_key, opens, split_token
 
@@ -27,7 +27,7 @@ FindKey = Callable[[str], Awaitable[ApiKey | None]]
 """How a key is looked up by its id; it is told each time that the key was used."""
 
 
-class Verifier:
+class BearerVerifier:
     """The SDK's TokenVerifier.
 
     A key that was looked up is good for a second, so that a revoked one is soon refused; while the store fails, what it
@@ -38,7 +38,7 @@ class Verifier:
     def __init__(
         self,
         find_key: FindKey,
-        tokens: Tokens | None,
+        tokens: JwtVerifier | None,
         *,
         audience: str = "",
         clock: Callable[[], float] = time.monotonic,
@@ -62,21 +62,21 @@ class Verifier:
             if self._tokens is not None:
                 return await self._token(token, self._tokens)
         except AuthError as error:
-            because(error.message)
+            note_reason(error.message)
         except StoreError as error:
-            because(f"a key cannot be looked up now: {error.message}")
+            note_reason(f"a key cannot be looked up now: {error.message}")
             raise AuthenticationError from StoreError("keys cannot be looked up now", hint="try again in a second")
         except ToolscoutError as error:
-            because(f"a token cannot be verified now: {error.message}")
+            note_reason(f"a token cannot be verified now: {error.message}")
         except Exception as error:  # noqa: BLE001 - whatever goes wrong with a token, it opens nothing
-            because(f"a token could not be read: {type(error).__name__}")
+            note_reason(f"a token could not be read: {type(error).__name__}")
         return None
 
     async def _key(self, token: str) -> AccessToken | None:
         parts = split_token(token)
         key = await self._lookup(parts[0]) if parts else None
         if parts is None or key is None or not opens(key, parts[1], time.time()):
-            because(_wrong_with(parts, key))
+            note_reason(_wrong_with(parts, key))
             return None
         return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
@@ -96,7 +96,7 @@ class Verifier:
             self._keys.put(number, key, for_s)
         return key
 
-    async def _token(self, token: str, tokens: Tokens) -> AccessToken:
+    async def _token(self, token: str, tokens: JwtVerifier) -> AccessToken:
         digest = hashlib.sha256(token.encode()).digest()
         if (known := self._verified.get((digest, tokens.keys.version))) is not None:
             return known[0]

@@ -17,7 +17,7 @@ from servers import stdio
 from serving import serving, write_config
 from toolscout import Scout
 from toolscout.config import Config
-from toolscout.gateway.follow import follow_config
+from toolscout.gateway.file_watcher import watch_config
 from toolscout.models import Scope
 
 EITHER = str(Path(__file__).parent.parent / "either_server.py")
@@ -36,7 +36,7 @@ async def test_each_edit_is_applied_once_and_a_broken_one_not_at_all(tmp_path, c
         return [path]
 
     with caplog.at_level(logging.INFO, logger="toolscout"):
-        following = asyncio.create_task(follow_config(files, applied.put, 0.01))
+        following = asyncio.create_task(watch_config(files, applied.put, 0.01))
         await asyncio.wait_for(looked.wait(), WAIT_S)
         await asyncio.sleep(0.05)
         write_config(tmp_path, stdio("a", "one"), stdio("bb", "two"))

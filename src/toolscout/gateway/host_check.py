@@ -12,33 +12,35 @@ from dataclasses import dataclass
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscout.gateway.refusals import because
+from toolscout.gateway.denied import note_reason
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OPEN = frozenset({"/health"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class AllowedHosts:
     """The names of ours, in lower case; no `hosts` means any, for a server that is not on loopback."""
 
     hosts: frozenset[str] | None
     origins: frozenset[str]
 
 
-def allowed_for(host: str, port: int, *, more_hosts: Iterable[str] = (), more_origins: Iterable[str] = ()) -> Allowed:
+def allowed_hosts(
+    host: str, port: int, *, more_hosts: Iterable[str] = (), more_origins: Iterable[str] = ()
+) -> AllowedHosts:
     """Return what is allowed for an address: on loopback its own names, elsewhere what the operator names."""
     local = host in LOOPBACK
     names = [_bracketed(name) for name in (LOOPBACK if local else ())]
     hosts = {f"{name}:{port}" for name in names} | {name.lower() for name in more_hosts}
     origins = {f"http://{name}:{port}" for name in names} | {origin.lower().rstrip("/") for origin in more_origins}
-    return Allowed(hosts=frozenset(hosts) if local or hosts else None, origins=frozenset(origins))
+    return AllowedHosts(hosts=frozenset(hosts) if local or hosts else None, origins=frozenset(origins))
 
 
-class Guard:
+class HostCheck:
     """Refuses a request with a wrong, missing or doubled Host, or with a foreign Origin."""
 
-    def __init__(self, app: ASGIApp, allowed: Allowed) -> None:
+    def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
         """Stand before an application."""
         self._app = app
         self._allowed = allowed
@@ -59,10 +61,10 @@ class Guard:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         origins = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"origin"]
         if len(hosts) != 1 or (self._allowed.hosts is not None and hosts[0] not in self._allowed.hosts):
-            because(f"the Host {_shown(hosts)} is not served here")
+            note_reason(f"the Host {_shown(hosts)} is not served here")
             return "this Host is not served here"
         if len(origins) > 1 or (origins and origins[0].rstrip("/") not in self._allowed.origins):
-            because(f"the Origin {_shown(origins)} is not allowed")
+            note_reason(f"the Origin {_shown(origins)} is not allowed")
             return "this Origin is not allowed"
         return None
 

@@ -17,14 +17,14 @@ _WINDOW_S = 60.0
 _MOST = 30
 
 
-def because(reason: str) -> None:
+def note_reason(reason: str) -> None:
     """Remember why the request at hand is about to be refused; for the log alone, so it holds no secret."""
     reasons = _REASONS.get()
     if reasons is not None:
         reasons.append(reason)
 
 
-class Refusals:
+class DeniedLog:
     """Logs every answer of 401 and 403, and of 503 with a reason; past a number in a minute they are only counted."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:

@@ -32,7 +32,7 @@ class _Reply(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class Peer:
+class RequestClient:
     """The client of one request, in either era."""
 
     def __init__(self, context: Context) -> None:
@@ -51,7 +51,7 @@ class Peer:
         return declared.model_dump(by_alias=True, mode="json", exclude_none=True) if declared else {}
 
     @property
-    def answers(self) -> bool:
+    def can_answer(self) -> bool:
         """Whether the client can be asked anything at all."""
         return any(name in self.capabilities for name in _NEEDS.values())
 

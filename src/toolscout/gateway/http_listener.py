@@ -18,7 +18,7 @@ from toolscout.errors import SettingError
 _log = logging.getLogger("toolscout")
 
 
-class Uvicorn(uvicorn.Server):
+class SignalFreeServer(uvicorn.Server):
     """Leaves signals to us: uvicorn would raise them again at the end, and kill the process before it has tidied up."""
 
     @contextmanager
@@ -27,7 +27,7 @@ class Uvicorn(uvicorn.Server):
         yield
 
 
-def uvicorn_for(app: ASGIApp, *, grace_s: int) -> Uvicorn:
+def make_server(app: ASGIApp, *, grace_s: int) -> SignalFreeServer:
     """Build the server of an application; once told to stop, it waits so long for open requests."""
     config = uvicorn.Config(
         _tolerant(app),
@@ -37,7 +37,7 @@ def uvicorn_for(app: ASGIApp, *, grace_s: int) -> Uvicorn:
         ws="none",
         timeout_graceful_shutdown=grace_s,
     )
-    return Uvicorn(config)
+    return SignalFreeServer(config)
 
 
 def _tolerant(app: ASGIApp) -> ASGIApp:
@@ -53,9 +53,9 @@ def _tolerant(app: ASGIApp) -> ASGIApp:
 
 
 @asynccontextmanager
-async def start_quietly(app: ASGIApp, listening: socket.socket) -> AsyncIterator[None]:
+async def serve_in_background(app: ASGIApp, listening: socket.socket) -> AsyncIterator[None]:
     """Serve beside something else until the end of the block."""
-    server = uvicorn_for(app, grace_s=1)
+    server = make_server(app, grace_s=1)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         yield

@@ -19,9 +19,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from toolscout.errors import SettingError, to_wire
+from toolscout.gateway.auth.bearer import BearerVerifier, FindKey
 from toolscout.gateway.auth.jwks import KeySet, is_safe
-from toolscout.gateway.auth.tokens import ALGORITHMS, Tokens
-from toolscout.gateway.auth.verify import FindKey, Verifier
+from toolscout.gateway.auth.jwt_tokens import ALGORITHMS, JwtVerifier
 from toolscout.policy.claims import ClaimMap
 from toolscout.settings import PREFIX, Settings
 
@@ -33,7 +33,7 @@ METADATA = "/.well-known/oauth-protected-resource"
 class Authentication:
     """Who is let in, and where clients learn how."""
 
-    verifier: Verifier
+    verifier: BearerVerifier
     scopes: tuple[str, ...] = ()
     issuer: AnyHttpUrl | None = None
     resource: AnyHttpUrl | None = None
@@ -62,9 +62,9 @@ def authentication_for(
     """Build the check from the settings: API keys always, and the tokens of an issuer where one is named."""
     scopes = tuple(settings.auth_scope.split())
     if not settings.auth_issuer:
-        return Authentication(verifier=Verifier(find_key, None, clock=clock), scopes=scopes)
+        return Authentication(verifier=BearerVerifier(find_key, None, clock=clock), scopes=scopes)
     urls = _urls(settings)
-    tokens = Tokens(
+    tokens = JwtVerifier(
         issuer=settings.auth_issuer,
         audience=settings.auth_audience,
         keys=KeySet(settings.auth_jwks_url, issuer=settings.auth_issuer, clock=clock),
@@ -74,7 +74,7 @@ def authentication_for(
         algorithms=_algorithms(settings),
     )
     return Authentication(
-        verifier=Verifier(find_key, tokens, audience=settings.auth_audience, clock=clock),
+        verifier=BearerVerifier(find_key, tokens, audience=settings.auth_audience, clock=clock),
         scopes=scopes,
         issuer=urls.issuer_url,
         resource=urls.resource_server_url,

@@ -9,7 +9,7 @@ import pytest
 
 from guarantees import guarantee
 from guarded import Clock, Guarded, guarded
-from toolscout.gateway.refusals import Refusals
+from toolscout.gateway.denied import DeniedLog
 
 pytestmark = guarantee("auth:token", "secret:nowhere")
 
@@ -78,7 +78,7 @@ async def test_a_flood_is_counted_and_does_not_fill_the_log(logged: pytest.LogCa
         return logged.messages
 
     clock = Clock()
-    door = Refusals(denies, clock=clock)
+    door = DeniedLog(denies, clock=clock)
     lines = await many(1_000)
     assert len(lines) == 30
     assert lines[0] == "a request from 10.0.0.1\\n was turned away with 401: it showed no key or token that counts"
@@ -96,5 +96,5 @@ async def test_what_is_not_ready_turned_nobody_away(logged: pytest.LogCaptureFix
     async def send(message: Any) -> None:
         del message
 
-    await Refusals(unready)({"type": "http"}, None, send)  # type: ignore[arg-type]
+    await DeniedLog(unready)({"type": "http"}, None, send)  # type: ignore[arg-type]
     assert logged.messages == []

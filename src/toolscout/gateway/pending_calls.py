@@ -13,22 +13,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from toolscout.errors import CallError
+from toolscout.gateway.client import RequestClient
 from toolscout.gateway.identity import Owner, owner_of
-from toolscout.gateway.peers import Peer
 from toolscout.models import Caller, CallResult
 
-STATE = "toolscout-parked:"
+STATE_PREFIX = "toolscout-parked:"
 _QUESTION = "question"
 _MOST_PARKED = 256
 _WAIT_S = 600.0
 
-Start = Callable[["ParkedCall"], Awaitable[CallResult]]
+Start = Callable[["PendingCall"], Awaitable[CallResult]]
 
 
-class ParkedCall:
+class PendingCall:
     """The upstream of one such call: a question parks it, the next request of its owner wakes it."""
 
-    def __init__(self, key: str, peer: Peer, owner: Owner) -> None:
+    def __init__(self, key: str, peer: RequestClient, owner: Owner) -> None:
         """Begin with the client of the first request."""
         self.key = key
         self.peer = peer
@@ -70,21 +70,21 @@ class ParkedCall:
             self._answer.set_result(reply)
 
 
-class Parked:
+class PendingCalls:
     """All calls that wait for an answer in this process."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._calls: dict[str, ParkedCall] = {}
+        self._calls: dict[str, PendingCall] = {}
 
-    async def start(self, key: str, start: Start, peer: Peer, caller: Caller) -> CallResult | dict[str, Any]:
+    async def start(self, key: str, start: Start, peer: RequestClient, caller: Caller) -> CallResult | dict[str, Any]:
         """Start a call in its own task; return its result, or the question that it waits with."""
-        call = ParkedCall(key, peer, owner_of(caller))
+        call = PendingCall(key, peer, owner_of(caller))
         call.task = asyncio.ensure_future(_run(start, call))
         return await self._next(call)
 
     async def resume(
-        self, key: str, state: str, responses: Any, peer: Peer, caller: Caller
+        self, key: str, state: str, responses: Any, peer: RequestClient, caller: Caller
     ) -> CallResult | dict[str, Any]:
         """Answer a call that waits and go on with it; a state that is unknown, expired or another's: refused alike."""
         self._drop_old()
@@ -103,7 +103,7 @@ class Parked:
                 call.task.cancel()
         self._calls.clear()
 
-    async def _next(self, call: ParkedCall) -> CallResult | dict[str, Any]:
+    async def _next(self, call: PendingCall) -> CallResult | dict[str, Any]:
         assert call.task is not None  # noqa: S101 - set where the call starts
         question = asyncio.ensure_future(call.questions.get())
         try:
@@ -118,13 +118,13 @@ class Parked:
             return call.task.result()
         return self._park(call, question.result())
 
-    def _park(self, call: ParkedCall, question: Mapping[str, Any]) -> dict[str, Any]:
+    def _park(self, call: PendingCall, question: Mapping[str, Any]) -> dict[str, Any]:
         self._drop_old()
         if len(self._calls) >= _MOST_PARKED:
             if call.task:
                 call.task.cancel()
             raise CallError("too many calls wait for an answer", hint="try again later")
-        state = STATE + secrets.token_urlsafe(24)
+        state = STATE_PREFIX + secrets.token_urlsafe(24)
         call.until = time.monotonic() + _WAIT_S
         self._calls[state] = call
         return {"resultType": "input_required", "inputRequests": {_QUESTION: dict(question)}, "requestState": state}
@@ -137,5 +137,5 @@ class Parked:
                 call.task.cancel()
 
 
-async def _run(start: Start, call: ParkedCall) -> CallResult:
+async def _run(start: Start, call: PendingCall) -> CallResult:
     return await start(call)

@@ -16,7 +16,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, SERVER_I
 from mcp_types.methods import validate_client_request
 
 from toolscout.errors import ToolscoutError, UsageError, to_wire
-from toolscout.gateway.peers import Context, is_modern
+from toolscout.gateway.client import Context, is_modern
 
 _log = logging.getLogger("toolscout")
 
@@ -25,7 +25,7 @@ Handle = Callable[[Context, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 _LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list"})
 
 
-class Door:
+class ResultMiddleware:
     """Answers the methods that it has a handler for; all others take the SDK's own way."""
 
     def __init__(self, handlers: Mapping[str, Handle], *, server_info: Mapping[str, Any], list_ttl_ms: int) -> None:
@@ -50,10 +50,10 @@ class Door:
         except MCPError:
             raise
         except ToolscoutError as error:
-            raise to_protocol(error) from error
+            raise to_protocol_error(error) from error
         except Exception as error:  # noqa: BLE001 - a bug of ours is told without its detail
             _log.exception("%s failed", ctx.method)
-            raise to_protocol(error) from None
+            raise to_protocol_error(error) from None
         return self._enveloped(ctx, result)
 
     def _enveloped(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Door:
         return result
 
 
-def to_protocol(error: BaseException) -> MCPError:
+def to_protocol_error(error: BaseException) -> MCPError:
     """Turn an error into one of the protocol: a server's own code passes; what we did not raise shows no detail."""
     body = to_wire(error)["error"]
     code = body.get("details", {}).get("code")

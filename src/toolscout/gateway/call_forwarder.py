@@ -1,0 +1,118 @@
+"""Calls of downstream tools: forwarded once, the server's own result passed on as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolscout.errors import CallError
+from toolscout.gateway.client import RequestClient
+from toolscout.gateway.pending_calls import STATE_PREFIX, PendingCalls
+from toolscout.gateway.result_store import ResultStore, cut_result, size_of
+from toolscout.mcp_tools import meta_with_repairs
+from toolscout.models import Caller, CallResult
+from toolscout.ports import Upstream
+from toolscout.scout import Scout
+from toolscout.settings import Settings
+
+NoteLinks = Callable[[str, Mapping[str, Any], Caller], None]
+Send = Callable[[Upstream, Mapping[str, Any]], Awaitable[CallResult]]
+
+_RESERVED = "io.modelcontextprotocol/"
+_MAX_ROUNDS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRequest:
+    """One `tools/call` request: what the handler of a tool works with."""
+
+    scout: Scout
+    forwarder: CallForwarder
+    client: RequestClient
+    caller: Caller
+    params: Mapping[str, Any]
+
+    async def forward(
+        self, key: str, arguments: Any, *, version: str | None = None, read_only: bool = False
+    ) -> dict[str, Any]:
+        """Call a downstream tool by its key, for whoever sent this request."""
+        return await self.forwarder.forward(self, key, arguments, version=version, read_only=read_only)
+
+
+class CallForwarder:
+    """Forwards calls for clients of both protocol eras and keeps the results within the byte cap."""
+
+    def __init__(self, scout: Scout, settings: Settings, results: ResultStore, note_links: NoteLinks) -> None:
+        self._scout = scout
+        self._max_bytes = settings.max_result_bytes
+        self._results = results
+        self._note_links = note_links
+        self._pending = PendingCalls()
+
+    async def forward(
+        self, request: ToolRequest, key: str, arguments: Any, *, version: str | None, read_only: bool
+    ) -> dict[str, Any]:
+        """Call a tool; replies and `_meta` in the client's request travel with the call."""
+        client, caller, params = request.client, request.caller, request.params
+        extra = _extra(params)
+
+        async def send(upstream: Upstream, extra: Mapping[str, Any]) -> CallResult:
+            return await self._scout.call_tool(
+                key, arguments, version=version, read_only=read_only, caller=caller, upstream=upstream, extra=extra
+            )
+
+        state = params.get("requestState")
+        outcome: CallResult | dict[str, Any]
+        if isinstance(state, str) and state.startswith(STATE_PREFIX):
+            outcome = await self._pending.resume(key, state, params.get("inputResponses"), client, caller)
+        elif not client.modern:
+            outcome = await _answer_questions(send, client, extra)
+        elif client.can_answer:
+            outcome = await self._pending.start(key, lambda pending: send(pending, extra), client, caller)
+        else:
+            outcome = await send(client, extra)
+        return self._finish(outcome, caller) if isinstance(outcome, CallResult) else outcome
+
+    def close(self) -> None:
+        """Cancel every call that waits for an answer."""
+        self._pending.close()
+
+    def _finish(self, outcome: CallResult, caller: Caller) -> dict[str, Any]:
+        result = dict(outcome.result)
+        self._note_links(outcome.tool.server, result, caller)
+        if outcome.repairs:
+            result["_meta"] = meta_with_repairs(result.get("_meta"), outcome.repairs)
+        if size_of(result) > self._max_bytes:
+            return cut_result(result, self._max_bytes, self._results.keep(result, caller))
+        return result
+
+
+async def _answer_questions(send: Send, client: RequestClient, extra: Mapping[str, Any]) -> CallResult:
+    """Call for a handshake client: what a server of 2026 needs as input is asked of the client, then sent again."""
+    for _ in range(_MAX_ROUNDS):
+        outcome = await send(client, extra)
+        if outcome.result.get("resultType") != "input_required":
+            return outcome
+        questions = outcome.result.get("inputRequests") or {}
+        replies = {
+            name: await client.ask(str(question.get("method")), question.get("params") or {})
+            for name, question in questions.items()
+        }
+        extra = {**extra, "inputResponses": replies}
+        if outcome.result.get("requestState") is not None:
+            extra["requestState"] = outcome.result["requestState"]
+    raise CallError(f"the server asked for input {_MAX_ROUNDS} times", hint="call it again with all it needs")
+
+
+def _extra(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what travels with a call: replies to a server's questions, and the client's own `_meta`."""
+    extra = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
+    meta = params.get("_meta")
+    if isinstance(meta, Mapping):
+        passed = {
+            name: value for name, value in meta.items() if name != "progressToken" and not name.startswith(_RESERVED)
+        }
+        if passed:
+            extra["_meta"] = passed
+    return extra

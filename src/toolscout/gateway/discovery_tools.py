@@ -1,0 +1,163 @@
+"""The tools of the surfaces `compact` and `browse`: find tools, read their definitions, call them by key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from toolscout.discovery.format import format_answer, format_answers, format_categories
+from toolscout.gateway.call_forwarder import ToolRequest
+from toolscout.mcp_tools import WRITES, McpTool, answer_result, mcp_tool
+from toolscout.models import Detail, Match
+
+ANSWER_TOKENS = 2_000
+"""An answer to a search stays under this many tokens, its metadata included, unless `max_tokens` allows more."""
+
+_METADATA_TOKENS = 300
+_LEAST_TOKENS = 60
+_ANSWER_SCHEMA = {
+    "type": "object",
+    "properties": {"tools": {"type": "array"}, "results": {"type": "array"}, "metadata": {"type": "object"}},
+}
+
+Count = Annotated[int, Field(ge=1)]
+Key = Annotated[str, Field(description="a key")]
+InnerArguments = Annotated[Any, WithJsonSchema({"type": "object"})]
+Version = Annotated[str | None, Field(description="of the hit: notices a definition that changed since")]
+
+
+@mcp_tool(
+    "Find tools by what they do, before saying that something cannot be done. Describe the need in a few words; ask "
+    "several at once with a list. Call a hit with the tool that its call_with names. {catalogue}",
+    surface="compact",
+    output_schema=_ANSWER_SCHEMA,
+)
+async def search_tools(
+    request: ToolRequest,
+    query: Annotated[str | list[str], Field(description="one need, or a list of them")],
+    tags: list[str] | None = None,
+    match: Annotated[Match, Field(description="of the tags")] = "any",
+    category: str | None = None,
+    servers: list[str] | None = None,
+    limit: Count = 5,
+    detail: Detail = "brief",
+    max_tokens: Count | None = None,
+) -> dict[str, Any]:
+    """Answer one query, or several within the same token budget."""
+    queries = query if isinstance(query, list) else [query]
+    answers = await request.scout.search_tools(
+        queries,
+        tags=tags,
+        match=match,
+        category=category,
+        servers=servers,
+        top_k=limit,
+        detail=detail,
+        max_tokens=_tokens_per_query(max_tokens, len(queries)),
+        caller=request.caller,
+    )
+    if not isinstance(query, list):
+        return answer_result(format_answer(answers[0]))
+    body = format_answers(answers)
+    for later in body["results"][1:]:
+        later["metadata"]["categories_available"] = []  # the same in every answer, so the first one says it
+    return answer_result(body)
+
+
+def _tokens_per_query(max_tokens: int | None, queries: int) -> int:
+    """Divide the budget between the queries; without `max_tokens`, leave room for the metadata."""
+    count = max(queries, 1)
+    if max_tokens is not None:
+        return max(max_tokens // count, 1)
+    return max(ANSWER_TOKENS // count - _METADATA_TOKENS // min(count, 3), _LEAST_TOKENS)
+
+
+@mcp_tool(
+    "Full definitions of tools: description and input schema. Read them before the first call.",
+    surface="compact",
+    output_schema=_ANSWER_SCHEMA,
+)
+async def get_tool_details(
+    request: ToolRequest, names: Annotated[str | list[str], Field(description="keys from search_tools")]
+) -> dict[str, Any]:
+    """Return full definitions."""
+    return answer_result(format_answer(await request.scout.get_tool_details(names, caller=request.caller)))
+
+
+@mcp_tool(
+    "Call a tool that only reads (call_with says call_read_tool).",
+    surface="compact",
+    calls_other_tool=True,
+)
+async def call_read_tool(
+    request: ToolRequest, name: Key, arguments: InnerArguments = None, version: Version = None
+) -> dict[str, Any]:
+    """Call a tool whose trusted server declares it read-only."""
+    return await request.forward(name, arguments, version=version, read_only=True)
+
+
+@mcp_tool("Call any tool, also one that writes.", surface="compact", annotations=WRITES, calls_other_tool=True)
+async def call_tool(
+    request: ToolRequest, name: Key, arguments: InnerArguments = None, version: Version = None
+) -> dict[str, Any]:
+    """Call any tool that the caller may call."""
+    return await request.forward(name, arguments, version=version)
+
+
+@mcp_tool("List tools page by page.", surface="browse", output_schema=_ANSWER_SCHEMA)
+async def list_tools(
+    request: ToolRequest,
+    detail: Detail = "minimal",
+    category: str | None = None,
+    server: str | None = None,
+    page: Count = 1,
+    # None becomes TOOLSCOUT_PAGE_SIZE; the schema shows what that is by default.
+    page_size: Annotated[int | None, Field(ge=1, le=100, json_schema_extra={"default": 50})] = None,
+) -> dict[str, Any]:
+    """Return one page of the catalogue."""
+    answer = await request.scout.list_tools(
+        detail=detail, category=category, server=server, page=page, page_size=page_size, caller=request.caller
+    )
+    return answer_result(format_answer(answer))
+
+
+@mcp_tool(
+    "List categories with how many tools each holds.",
+    surface="browse",
+    output_schema={"type": "object"},
+)
+async def list_categories(request: ToolRequest) -> dict[str, Any]:
+    """Count the tools of each category."""
+    return answer_result(format_categories(await request.scout.list_categories(caller=request.caller)))
+
+
+@mcp_tool(
+    "Find the tools that carry any, or all, of the tags.",
+    surface="browse",
+    output_schema=_ANSWER_SCHEMA,
+)
+async def find_by_tags(
+    request: ToolRequest, tags: list[str], match: Match = "any", detail: Detail = "brief"
+) -> dict[str, Any]:
+    """Return the tools that carry any, or all, of the tags."""
+    answer = await request.scout.find_by_tags(tags, match=match, detail=detail, caller=request.caller)
+    return answer_result(format_answer(answer))
+
+
+@mcp_tool("Show what goes with a tool.", surface="browse", output_schema=_ANSWER_SCHEMA)
+async def get_related_tools(request: ToolRequest, name: Key, limit: Count = 5) -> dict[str, Any]:
+    """Return related tools, each with its strongest relation."""
+    return answer_result(format_answer(await request.scout.get_related_tools(name, limit=limit, caller=request.caller)))
+
+
+DISCOVERY_TOOLS: tuple[McpTool, ...] = (
+    search_tools,
+    get_tool_details,
+    call_read_tool,
+    call_tool,
+    list_tools,
+    list_categories,
+    find_by_tags,
+    get_related_tools,
+)

@@ -1,0 +1,64 @@
+"""`tools/call`: find the tool that the caller is shown under a name, run it, and write errors as results."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from toolscout.errors import CallError, ToolscoutError
+from toolscout.gateway.call_forwarder import ToolRequest
+from toolscout.gateway.middleware import to_protocol_error
+from toolscout.gateway.tool_lists import ToolLists
+from toolscout.mcp_tools import McpTool, error_result, meta_with_repairs
+
+_log = logging.getLogger("toolscout")
+
+
+class Dispatcher:
+    """Runs the tools that `tools/list` shows, and no others."""
+
+    def __init__(self, tool_lists: ToolLists) -> None:
+        self._tool_lists = tool_lists
+
+    async def handle(self, request: ToolRequest) -> dict[str, Any]:
+        """Answer one request; an error is a result that says what to do next."""
+        name = str(request.params["name"])
+        try:
+            tool = self._tool_lists.tools.get(name)
+            if tool is None:
+                return await self._pass_through(name, request)
+            return await _run(tool, request)
+        except ToolscoutError as error:
+            return error_result(error)
+        except MCPError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not show its detail to a client
+            _log.exception("%s failed", name)
+            return error_result(error)
+
+    async def _pass_through(self, key: str, request: ToolRequest) -> dict[str, Any]:
+        """Call a downstream tool that is listed under its key; a protocol error of its server stays one."""
+        tool_list = await self._tool_lists.of(request.caller)
+        if key not in tool_list.schemas:
+            request.scout.admin.note_unlisted(request.caller, key, request.params.get("arguments"))
+            raise _unknown_tool(key)
+        try:
+            return await request.forward(key, request.params.get("arguments"))
+        except CallError as error:
+            if isinstance(error.details.get("code"), int):
+                raise to_protocol_error(error) from error
+            raise
+
+
+async def _run(tool: McpTool, request: ToolRequest) -> dict[str, Any]:
+    result, repairs = await tool.run(request, request.params.get("arguments") or {})
+    return {**result, "_meta": meta_with_repairs(result.get("_meta"), repairs)} if repairs else result
+
+
+def _unknown_tool(name: str) -> MCPError:
+    """Build the error for a name that is not listed, the same whether or not a tool of that key exists."""
+    hint = "tools/list shows the tools here; others are found by search_tools, called by call_tool"
+    return MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:200]}", data={"hint": hint})
