@@ -13,7 +13,7 @@ import toolscout
 SOURCE = Path(toolscout.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 
-BOTTOM = {"models", "errors", "settings", "fields", "tool_keys", "text", "chat"}
+BOTTOM = {"models", "errors", "settings", "fields", "tool_keys", "text", "chat", "data"}
 SHARED = {"ports", "policy", "config", "telemetry"}
 ADAPTERS = {"downstream", "sources", "storage", "embedding"}
 PIPELINES = {"indexing", "discovery", "execution"}

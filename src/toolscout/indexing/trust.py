@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
-from toolscout.indexing.screen import VERSION, quarantines, screen_tool
+from toolscout.indexing.screen import quarantines, screen_tool, screen_version
 from toolscout.models import Change, Pin, Record, Scope, Tool, Verdict
 
 PIN_KIND = "pin"
@@ -31,7 +31,7 @@ def judge_tool(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now
 
     What was approved is approved as it was then; what was kept out by hand stays out, whatever it turns into.
     """
-    asked = f"{VERSION}:{tool.fingerprint}:{_told(tool)}" if screened else ""
+    asked = f"{screen_version()}:{tool.fingerprint}:{_told(tool)}" if screened else ""
     found = pin.found if pin and pin.screened == asked else _found(tool) if screened else ""
     if pin is None:
         first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=asked, found=found)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from toolscout.indexing.screen.letters import IGNORABLE, LATIN, LEET
-from toolscout.indexing.screen.rule import STEM
+from toolscout.indexing.screen.characters import character_tables
+from toolscout.indexing.screen.rules import STEM
 from toolscout.models import Tool
 
 END = "\x00"
@@ -160,10 +160,11 @@ def _folded(raw: str, how: str, telling: frozenset[str]) -> Iterator[tuple[Readi
             text = bare
     reading, words = _reading(how, text)
     yield reading, words
+    leet = character_tables().leet
     if not all(map(str.isalpha, words)) and not telling.isdisjoint(
-        word.translate(LEET)[:STEM] for word in set(words) if not word.isalpha() and not word.isdigit()
+        word.translate(leet)[:STEM] for word in set(words) if not word.isalpha() and not word.isdigit()
     ):
-        yield _reading(_also(how, "digits read as letters"), _changed(text, text.translate(LEET)))
+        yield _reading(_also(how, "digits read as letters"), _changed(text, text.translate(leet)))
     if sum(map(_LETTERS.__contains__, words)) > _SINGLES:
         joined = _joined(lower)
         if joined != text:
@@ -186,12 +187,12 @@ def _mapped(text: str, change: Callable[[str], str]) -> str:
 
 @lru_cache(maxsize=4_096)
 def _compatible(character: str) -> str:
-    return "" if ord(character) in IGNORABLE else unicodedata.normalize("NFKC", character).lower()
+    return "" if ord(character) in character_tables().invisible else unicodedata.normalize("NFKC", character).lower()
 
 
 @lru_cache(maxsize=4_096)
 def _latin(character: str) -> str:
-    return unicodedata.normalize("NFKD", character).translate(LATIN)
+    return unicodedata.normalize("NFKD", character).translate(character_tables().latin)
 
 
 def _reading(how: str, text: str) -> tuple[Reading, list[str]]:
@@ -313,4 +314,4 @@ def visible(text: str, most: int = _SHOWN) -> str:
 
 
 def _masked(character: str) -> bool:
-    return ord(character) in IGNORABLE or unicodedata.category(character) in {"Mn", "Me"}
+    return ord(character) in character_tables().invisible or unicodedata.category(character) in {"Mn", "Me"}
