@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.data import bench_folder, machine, markdown, rows, save
 from toolscout import Scout, Settings
-from toolscout.discovery.format import count_tokens
+from toolscout.text import count_tokens
 
 CATALOGUE = 2_000
 TURNS = 200

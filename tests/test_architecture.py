@@ -13,7 +13,8 @@ import toolscout
 SOURCE = Path(toolscout.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 
-BOTTOM = {"models", "errors", "settings", "fields", "tool_keys", "text", "chat", "data"}
+BASE = {"errors", "settings", "fields", "tool_keys", "text", "data"}
+BOTTOM = BASE | {"models", "suggestions", "arguments"}
 SHARED = {"ports", "policy", "config", "telemetry"}
 ADAPTERS = {"downstream", "sources", "storage", "embedding"}
 PIPELINES = {"indexing", "discovery", "execution"}
@@ -21,18 +22,21 @@ ENTRY_POINTS = {"cli", "gateway", "registry"}
 DATA = {"sample", "model"}
 
 MAY_IMPORT = {
-    **dict.fromkeys(BOTTOM, BOTTOM),
+    **dict.fromkeys(BASE, BASE),
+    "models": BASE,
+    **dict.fromkeys(("suggestions", "arguments", "chat"), BASE | {"models"}),
     **dict.fromkeys(SHARED, BOTTOM | SHARED),
     **dict.fromkeys(ADAPTERS, BOTTOM | SHARED),
     **dict.fromkeys(PIPELINES, BOTTOM | SHARED),
-    "mcp_tools": BOTTOM | PIPELINES,
-    "scout": BOTTOM | SHARED | ADAPTERS | PIPELINES,
-    "gateway": BOTTOM | SHARED | PIPELINES | {"scout", "mcp_tools"},
-    "registry": BOTTOM | SHARED | PIPELINES | {"scout", "sources", "mcp_tools"},
+    "discovery": BOTTOM | SHARED | {"chat"},
+    "mcp_tools": BOTTOM,
+    "scout": BOTTOM | SHARED | ADAPTERS | PIPELINES | {"chat"},
+    "gateway": BOTTOM | SHARED | {"scout", "mcp_tools"},
+    "registry": BOTTOM | SHARED | {"indexing", "scout", "sources", "mcp_tools"},
     "cli": BOTTOM | SHARED | ADAPTERS | PIPELINES | DATA | {"scout", "gateway", ""},
     "sample": set(),
     "__main__": {"cli"},
-    "": BOTTOM | SHARED | {"scout", "registry"},
+    "": BOTTOM | SHARED | {"chat", "scout", "registry"},
 }
 
 

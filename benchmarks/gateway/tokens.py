@@ -10,8 +10,8 @@ from mcp import Client
 
 from benchmarks.data import bench_folder, rows
 from toolscout import Scout
-from toolscout.discovery.format import count_tokens
 from toolscout.gateway.server import Gateway
+from toolscout.text import count_tokens
 
 QUERIES = (
     "create an issue in the repository",

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolscout.chat import Discovery
     from toolscout.errors import (
         AuthError,
         BadToolError,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         Caller,
         Category,
         DiscoveredTool,
-        Discovery,
         IndexReport,
         Server,
         Tag,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "chat": ("Discovery",),
     "errors": (
         "AuthError",
         "BadToolError",
@@ -90,7 +91,6 @@ _HOME = {
         "Caller",
         "Category",
         "DiscoveredTool",
-        "Discovery",
         "IndexReport",
         "Server",
         "Tag",

@@ -15,10 +15,10 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
 
-from toolscout.discovery.suggest import did_you_mean
+from toolscout.arguments import validate_arguments
 from toolscout.errors import InvalidArgumentsError, to_wire
-from toolscout.execution.validate import validate_arguments
 from toolscout.models import Tool
+from toolscout.suggestions import did_you_mean
 
 Handler = Callable[..., Awaitable[Any]]
 """An async function: first the request, whose type the entry point chooses, then the tool's parameters by name."""

@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from functools import lru_cache
+from typing import Any
 
 STOP_WORDS = frozenset(
     """
@@ -76,6 +78,34 @@ _ENDINGS = ("ion", "er", "or", "e")
 _UNCHANGED = frozenset({"news", "series"})
 _REFUSED = re.compile(r"\b(?:do not|don['’]?t|never|without|not|instead of|rather than)\s+\w+", re.IGNORECASE)
 _stems: dict[str, str] = {}
+
+
+def json_size(value: Any) -> int:
+    """Count the characters of a value as compact JSON."""
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
+
+
+def count_tokens(value: Any) -> int:
+    """Estimate the tokens of a value everywhere in the same way: characters of its compact JSON by four, rounded up."""
+    return tokens_of(json_size(value))
+
+
+def tokens_of(characters: int) -> int:
+    """Estimate the tokens of a number of characters."""
+    return -(-characters // 4)
+
+
+def shorten(text: str, limit: int = 200) -> str:
+    """Cut a description at the end of a sentence or of a word."""
+    flat = " ".join(text.split())
+    if len(flat) <= limit:
+        return flat
+    cut = flat[:limit]
+    sentence = cut.rfind(". ")
+    if sentence >= limit // 3:
+        return cut[: sentence + 1]
+    word = cut.rfind(" ")
+    return (cut[:word] if word > 0 else cut) + "…"
 
 
 def split_words(text: str) -> list[str]:

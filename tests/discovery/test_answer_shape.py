@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from toolscout import Scout, ToolNotFoundError
-from toolscout.discovery.format import format_answer, format_answers, format_categories, format_tags, shorten
 from toolscout.errors import to_wire
+from toolscout.text import shorten
 
 MINIMAL = {"key", "call_with", "score"}
 BRIEF = MINIMAL | {"version", "server", "name", "description", "category", "tags", "matched_tags"}
@@ -33,7 +33,7 @@ PAGINATION = {"page", "page_size", "total_tools", "total_pages", "has_next", "ha
     ("detail", "fields"), [("minimal", MINIMAL), ("brief", BRIEF), ("full", BRIEF | {"input_schema"})]
 )
 async def test_a_search_has_the_documented_fields(sample_scout: Scout, detail: Any, fields: set[str]) -> None:
-    shown = format_answer(await sample_scout.search_tools("list pull requests", detail=detail, top_k=3))
+    shown = (await sample_scout.search_tools("list pull requests", detail=detail, top_k=3)).to_dict()
     assert set(shown) == {"tools", "metadata"}
     assert set(shown["metadata"]) == METADATA
     assert all(set(tool) == fields for tool in shown["tools"])
@@ -41,19 +41,19 @@ async def test_a_search_has_the_documented_fields(sample_scout: Scout, detail: A
 
 
 async def test_examples_relationship_explain_and_suggestions_come_only_where_they_belong(sample_scout: Scout) -> None:
-    full = format_answer(await sample_scout.get_tool_details(["gmail__send_email", "maps__maps_geocode"]))
+    full = (await sample_scout.get_tool_details(["gmail__send_email", "maps__maps_geocode"])).to_dict()
     assert all(set(tool) - BRIEF - {"input_schema"} <= {"examples"} for tool in full["tools"])
     assert all("score" not in tool for tool in full["tools"])
-    related = format_answer(await sample_scout.get_related_tools("gmail__send_email"))
+    related = (await sample_scout.get_related_tools("gmail__send_email")).to_dict()
     assert all(set(tool) == BRIEF | {"relationship"} for tool in related["tools"])
-    explained = format_answer(await sample_scout.search_tools("mail", ranker="keyword", explain=True))
+    explained = (await sample_scout.search_tools("mail", ranker="keyword", explain=True)).to_dict()
     assert all(set(tool) == BRIEF | {"explain"} for tool in explained["tools"])
-    nothing = format_answer(await sample_scout.search_tools("zqxj", ranker="keyword"))
+    nothing = (await sample_scout.search_tools("zqxj", ranker="keyword")).to_dict()
     assert set(nothing) == {"tools", "metadata", "suggestions"}
 
 
 async def test_a_listing_has_pages(sample_scout: Scout) -> None:
-    shown = format_answer(await sample_scout.list_tools())
+    shown = (await sample_scout.list_tools()).to_dict()
     assert set(shown) == {"tools", "metadata", "pagination"}
     assert set(shown["pagination"]) == PAGINATION
     assert all(set(tool) == {"key", "call_with"} for tool in shown["tools"])
@@ -61,14 +61,14 @@ async def test_a_listing_has_pages(sample_scout: Scout) -> None:
 
 async def test_several_queries_are_several_results(sample_scout: Scout) -> None:
     answers = await sample_scout.search_tools(["mail", "calendar"])
-    shown = format_answers(answers)
+    shown = {"results": [answer.to_dict() for answer in answers]}
     assert set(shown) == {"results"}
-    assert shown["results"] == [format_answer(answer) for answer in answers]
+    assert shown["results"] == [answer.to_dict() for answer in answers]
 
 
 async def test_metadata_counts_what_it_says(sample_scout: Scout, sample_rows: list[dict[str, Any]]) -> None:
     answer = await sample_scout.search_tools("send an email", ranker="keyword", top_k=2)
-    shown = format_answer(answer)
+    shown = answer.to_dict()
     metadata = shown["metadata"]
     text = json.dumps(shown["tools"], separators=(",", ":"), ensure_ascii=False)
     assert metadata["total"] == len(sample_rows)
@@ -86,14 +86,14 @@ async def test_metadata_counts_what_it_says(sample_scout: Scout, sample_rows: li
 
 async def test_only_tools_that_declare_it_may_be_called_as_reading(sample_scout: Scout) -> None:
     answer = await sample_scout.get_tool_details(["github__list_issues", "github__create_issue", "gmail__delete_email"])
-    shown = [tool["call_with"] for tool in format_answer(answer)["tools"]]
+    shown = [tool["call_with"] for tool in answer.to_dict()["tools"]]
     assert shown == ["call_read_tool", "call_tool", "call_tool"]
 
 
 async def test_categories_and_tags_have_a_shape_too(sample_scout: Scout) -> None:
-    categories = format_categories(await sample_scout.list_categories())
+    categories = {"categories": [item.to_dict() for item in await sample_scout.list_categories()]}
     assert all(set(item) == {"name", "count", "description"} for item in categories["categories"])
-    tags = format_tags(await sample_scout.list_tags())
+    tags = {"tags": [item.to_dict() for item in await sample_scout.list_tags()]}
     assert all(set(item) == {"name", "count"} for item in tags["tags"])
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolscout import Scout, Tool, ToolMatch
-from toolscout.discovery.budget import fit_budget
-from toolscout.discovery.format import count_tokens, format_match
+from toolscout.discovery.answers import fit_budget
+from toolscout.text import count_tokens
 
 LEVELS = ("minimal", "brief", "full")
 
@@ -38,7 +38,7 @@ hits = st.builds(
 
 
 def _cost(matches: tuple[ToolMatch, ...]) -> int:
-    return count_tokens([format_match(match) for match in matches])
+    return count_tokens([match.to_dict() for match in matches])
 
 
 @settings(max_examples=150, deadline=None)

@@ -9,7 +9,6 @@ import pytest
 
 from guarantees import guarantee
 from toolscout import Caller, Scout, ToolNotFoundError, ToolscoutError
-from toolscout.discovery.format import format_answer, format_answers, format_categories, format_tags
 from toolscout.errors import to_wire
 
 pytestmark = guarantee("access:absent-equals-forbidden", "tenant:isolation")
@@ -37,7 +36,7 @@ RANKERS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 
 async def _or_error(work: Any) -> dict[str, Any]:
     try:
-        shown = format_answer((await work).timed(0))
+        shown = (await work).timed(0).to_dict()
     except ToolscoutError as error:
         return to_wire(error)
     return shown
@@ -55,7 +54,7 @@ async def everything(scout: Scout, caller: Caller) -> list[Any]:
             detail="full",
             caller=caller,
         )
-        seen.append(format_answers([answer.timed(0) for answer in answers]))
+        seen.append([answer.timed(0).to_dict() for answer in answers])
         seen.append(await _or_error(scout.search_tools("letter", tags=["post"], ranker=ranker, caller=caller)))
     seen.append(await _or_error(scout.search_tools("letter", category="classified", caller=caller)))
     seen.append(await _or_error(scout.search_tools("letter", servers=["vault"], caller=caller)))
@@ -64,8 +63,8 @@ async def everything(scout: Scout, caller: Caller) -> list[Any]:
     seen.append(await _or_error(scout.list_tools(server="vault", caller=caller)))
     seen.append(await _or_error(scout.list_tools(category="classified", caller=caller)))
     seen.append(await _or_error(scout.find_by_tags(["hush", "post"], caller=caller)))
-    seen.append(format_categories(await scout.list_categories(caller=caller)))
-    seen.append(format_tags(await scout.list_tags(caller=caller)))
+    seen.append([item.to_dict() for item in await scout.list_categories(caller=caller)])
+    seen.append([item.to_dict() for item in await scout.list_tags(caller=caller)])
     for key in KEYS:
         seen.append(await _or_error(scout.get_tool_details(key, caller=caller)))
         seen.append(await _or_error(scout.get_related_tools(key, caller=caller)))

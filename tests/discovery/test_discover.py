@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from toolscout import EmptyQueryError, InvalidValueError, Scout, Settings
-from toolscout.discovery.format import count_tokens
 from toolscout.errors import EmbedderError, StoreError
+from toolscout.text import count_tokens
 
 CORE = ("calendar__create_event", "mail__send_email")
 

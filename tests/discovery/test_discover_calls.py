@@ -79,7 +79,7 @@ async def test_a_wrong_answer_of_the_model_is_a_clear_error_and_nothing_is_sent(
         with pytest.raises(ToolNotFoundError) as caught:
             await found.call({"name": "mail__send_mail", "input": {}})
         assert caught.value.suggestions == ("mail__send_email",)
-        with pytest.raises(InvalidValueError, match="no tool call"):
+        with pytest.raises(InvalidValueError, match="not a tool call"):
             await found.call({"role": "assistant"})
     assert mail.calls == []
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from toolscout import InvalidValueError, Scout, ToolNotFoundError
-from toolscout.discovery.related import rank_related
+from toolscout.discovery.browse import rank_related
 from toolscout.models import Facets
 
 

@@ -11,7 +11,6 @@ import pytest
 from guarantees import guarantee
 from scripted import Scripted, text
 from toolscout import Caller, InvalidValueError, Scout, ServerUnavailableError, ToolMetadata, ToolNotFoundError
-from toolscout.discovery.format import format_answer
 
 pytestmark = guarantee("access:one-predicate", "tenant:isolation")
 
@@ -39,9 +38,9 @@ async def everything(scout: Scout, caller: Caller) -> list[Any]:
     seen: list[Any] = [[(item.tool.key, item.similarity) for item in found], found.total_searched, found.tokens_saved]
     for ranker in ("hybrid", "semantic", "keyword", "fuzzy", "boosted"):
         answer = await scout.search_tools("read the diary", ranker=ranker, threshold=0, explain=True, caller=caller)
-        seen.append(format_answer(answer.timed(0)))
-    seen.append(format_answer(await scout.list_tools(detail="full", caller=caller)))
-    seen.append(format_answer(await scout.get_related_tools("mail__send_email", caller=caller)))
+        seen.append(answer.timed(0).to_dict())
+    seen.append((await scout.list_tools(detail="full", caller=caller)).to_dict())
+    seen.append((await scout.get_related_tools("mail__send_email", caller=caller)).to_dict())
     seen += [await scout.list_categories(caller=caller), await scout.list_tags(caller=caller)]
     for ask in (scout.get_tool_details, scout.get_related_tools, scout.call_tool):
         with pytest.raises(ToolNotFoundError) as caught:

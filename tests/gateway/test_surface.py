@@ -11,10 +11,10 @@ from mcp import Client
 from guarantees import guarantee
 from raw_client import raw_client
 from scripted import Scripted, text
-from toolscout.discovery.format import count_tokens
 from toolscout.errors import InvalidValueError
 from toolscout.gateway.server import Gateway
 from toolscout.gateway.tool_lists import SURFACES
+from toolscout.text import count_tokens
 
 COMPACT = ["search_tools", "get_tool_details", "call_read_tool", "call_tool"]
 BROWSE = [*COMPACT, "list_tools", "list_categories", "find_by_tags", "get_related_tools"]

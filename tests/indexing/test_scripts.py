@@ -12,7 +12,6 @@ import pytest
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout, Settings, UnknownServerError, UnknownTagError
-from toolscout.discovery.format import format_answer
 from toolscout.errors import to_wire
 
 pytestmark = guarantee("text:scripts")
@@ -119,7 +118,7 @@ async def test_every_script_is_found_by_its_words(scout: Scout, ranker: str) -> 
         if script not in WITHOUT_WORDS and ranker != "semantic":
             matches = answer[:5] if ranker == "boosted" else answer[:3]
             assert unicodedata.normalize("NFC", text) in {match.tool.description for match in matches}, script
-            assert json.loads(json.dumps(format_answer(answer)))["tools"]
+            assert json.loads(json.dumps(answer.to_dict()))["tools"]
 
 
 async def test_every_script_works_as_a_tag(scout: Scout) -> None:
@@ -132,7 +131,7 @@ async def test_every_script_works_as_a_tag(scout: Scout) -> None:
 @pytest.mark.parametrize("ranker", RANKERS)
 async def test_a_query_that_is_no_text_breaks_nothing(scout: Scout, kind: str, ranker: str) -> None:
     answer = await scout.search_tools(NO_TEXT[kind], ranker=ranker, explain=True)
-    json.dumps(format_answer(answer), ensure_ascii=False).encode("utf-8")
+    json.dumps(answer.to_dict(), ensure_ascii=False).encode("utf-8")
     assert answer.metadata.degraded is None
 
 
@@ -164,7 +163,7 @@ async def test_a_definition_that_is_no_text_is_indexed_or_dropped_with_a_reason(
         assert report.new + len(report.dropped) == len(rows)
         assert all(item.reason for item in report.dropped)
         answer = await scout.list_tools(detail="full")
-        json.dumps(format_answer(answer), ensure_ascii=False).encode("utf-8")
+        json.dumps(answer.to_dict(), ensure_ascii=False).encode("utf-8")
         assert "local__good" in [match.tool.key for match in answer]
         assert (await scout.index_tools(rows)).unchanged == report.new
 

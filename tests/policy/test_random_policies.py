@@ -158,7 +158,7 @@ async def test_callers_whom_the_policy_does_not_tell_apart_are_judged_once_and_a
 
 async def called(scout: Scout, caller: Caller, key: str) -> bool:
     try:
-        await scout._execute.call(key, {}, caller=caller, version=None, read_only=False, upstream=None, extra=None)
+        await scout.call_tool(key, {}, caller=caller)
     except (ToolNotFoundError, NotAllowedError):
         return False
     return True

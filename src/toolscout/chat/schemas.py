@@ -1,6 +1,7 @@
-"""Schemas as both chat APIs accept them: for one definition that they do not accept, they refuse the whole request.
+"""Schemas that both chat APIs accept. They refuse the whole request if one definition is not acceptable.
 
-What a plain schema gives away is not lost: arguments are checked against the schema itself when the tool is called.
+A plain schema may allow more than the original. Nothing is lost: when the tool is called, its arguments are checked
+against the original.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from toolscout.chat.names import marked
+from toolscout.chat.names import with_hash
 
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _NOT_ON_TOP = {*_COMBINED, "enum", "not", "$ref"}
@@ -23,40 +24,41 @@ _MOST_REFERENCES = 32
 
 
 def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Write an object on top, its alternatives laid together, parameters under names that are accepted."""
-    schema = _mended(schema)
-    properties, required = _laid_together(schema, schema, set())
+    """Return a schema with an object on top, its alternatives merged, and parameter names that are accepted."""
+    schema = _repaired(schema)
+    properties, required = _merged(schema, schema, set())
     names = _legal_names(properties)
     plain = {name: value for name, value in schema.items() if name not in _NOT_ON_TOP}
     plain |= {"type": "object", "properties": {}}
-    for own, value in properties.items():
-        plain["properties"][names[own]] = value if names[own] == own else {"title": own, **value}
+    for original, value in properties.items():
+        name = names[original]
+        plain["properties"][name] = value if name == original else {"title": original, **value}
     plain.pop("required", None)
-    if wanted := [names[own] for own in dict.fromkeys(required) if own in properties]:
-        plain["required"] = wanted
+    if required_names := [names[original] for original in dict.fromkeys(required) if original in properties]:
+        plain["required"] = required_names
     return plain
 
 
 def own_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Give arguments the names back that the tool knows them by."""
-    properties, _ = _laid_together(schema, schema, set())
-    own = {legal: name for name, legal in _legal_names(properties).items()}
-    return {own.get(name, name): value for name, value in arguments.items()}
+    """Rename arguments from the names that the model was shown to those of the tool's own schema."""
+    properties, _ = _merged(schema, schema, set())
+    originals = {legal: original for original, legal in _legal_names(properties).items()}
+    return {originals.get(name, name): value for name, value in arguments.items()}
 
 
-def _laid_together(part: Any, whole: Mapping[str, Any], followed: set[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the properties and the required names of a schema: what it says, refers to, and has as alternatives."""
+def _merged(part: Any, whole: Mapping[str, Any], followed: set[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return properties and required names of a schema, of what it refers to, and of its alternatives."""
     part = _resolved(part, whole, followed)
-    said = part.get("properties")
+    declared = part.get("properties")
     properties = {
         name: {} if value is True else dict(value)
-        for name, value in (said.items() if isinstance(said, Mapping) else ())
+        for name, value in (declared.items() if isinstance(declared, Mapping) else ())
         if isinstance(value, Mapping) or value is True
     }
     required = _names(part.get("required"))
     for word in _COMBINED:
-        given = part.get(word)
-        parts = [_laid_together(item, whole, followed) for item in (given if isinstance(given, list) else ())]
+        options = part.get(word)
+        parts = [_merged(item, whole, followed) for item in (options if isinstance(options, list) else ())]
         for more, _ in parts:
             properties = {**more, **properties}
         if word == "allOf":
@@ -67,7 +69,7 @@ def _laid_together(part: Any, whole: Mapping[str, Any], followed: set[str]) -> t
 
 
 def _resolved(part: Any, whole: Mapping[str, Any], followed: set[str]) -> Mapping[str, Any]:
-    """Follow a reference inside the schema, each one once, so that no schema leads round in circles."""
+    """Follow a reference inside the schema. Each one is followed once, so a circular schema does not loop."""
     if not isinstance(part, Mapping):
         return {}
     path = part.get("$ref")
@@ -81,18 +83,19 @@ def _resolved(part: Any, whole: Mapping[str, Any], followed: set[str]) -> Mappin
 
 
 def _legal_names(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Return own name -> accepted name: the same, or what is accepted of it and a mark."""
+    """Return original name -> accepted name. Names that had to be changed end in a hash."""
     names = {}
-    for own in properties:
-        legal = _ILLEGAL.sub("_", own)
-        names[own] = own if own and legal == own and len(own) <= _LONGEST else marked(legal, own)
+    for original in properties:
+        legal = _ILLEGAL.sub("_", original)
+        unchanged = original and legal == original and len(original) <= _LONGEST
+        names[original] = original if unchanged else with_hash(legal, original)
     return names
 
 
-def _mended(value: Any) -> Any:
-    """Leave out of a schema, however deep, what no draft of today allows, and say of every list what it holds."""
+def _repaired(value: Any) -> Any:
+    """Drop keywords that current drafts of JSON Schema do not allow, at any depth, and give every array `items`."""
     if isinstance(value, list):
-        return [_mended(item) for item in value]
+        return [_repaired(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     kinds = value.get("type")
@@ -104,9 +107,9 @@ def _mended(value: Any) -> Any:
         if name in _NUMBERS and isinstance(item, bool):
             continue
         if name in _NAMED and isinstance(item, Mapping):
-            written[name] = {own: _mended(part) for own, part in item.items()}
+            written[name] = {key: _repaired(part) for key, part in item.items()}
         else:
-            written[name] = item if name in _DATA else _mended(item)
+            written[name] = item if name in _DATA else _repaired(item)
     if "array" in kinds:
         written.setdefault("items", {})
     return written

@@ -44,8 +44,7 @@ def list_(
     from typing import cast
 
     from toolscout.cli.output import console, print_json, show_answer
-    from toolscout.discovery.check import check_detail
-    from toolscout.discovery.format import format_answer
+    from toolscout.discovery.checks import check_detail
     from toolscout.models import Detail
 
     async def listed(scout: Scout, caller: Caller) -> Answer:
@@ -70,7 +69,7 @@ def list_(
 
     answer, why = _looked(store, options.caller_named(user, tenant, group), listed)
     if json:
-        print_json(format_answer(answer))
+        print_json(answer.to_dict())
     elif why and not answer:
         console().print(why)
     else:
@@ -92,13 +91,12 @@ def categories(
     Example: `toolscout categories --json`
     """
     from toolscout.cli.output import console, print_json, show_categories
-    from toolscout.discovery.format import format_categories
 
     found, why = _looked(
         store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_categories(caller=caller)
     )
     if json:
-        print_json(format_categories(found))
+        print_json({"categories": [category.to_dict() for category in found]})
     elif why:
         console().print(why)
     else:
@@ -118,13 +116,12 @@ def tags(
     Example: `toolscout tags`
     """
     from toolscout.cli.output import console, print_json, show_tags
-    from toolscout.discovery.format import format_tags
 
     found, why = _looked(
         store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_tags(caller=caller)
     )
     if json:
-        print_json(format_tags(found))
+        print_json({"tags": [tag.to_dict() for tag in found]})
     elif why:
         console().print(why)
     else:
@@ -146,7 +143,6 @@ def related(
     Example: `toolscout related github__create_issue`
     """
     from toolscout.cli.output import print_json, show_answer
-    from toolscout.discovery.format import format_answer
 
     answer, _ = _looked(
         store,
@@ -154,7 +150,7 @@ def related(
         lambda scout, caller: scout.get_related_tools(key, limit=limit, caller=caller),
     )
     if json:
-        print_json(format_answer(answer))
+        print_json(answer.to_dict())
     else:
         show_answer(answer)
     _exit_with_one(unless=answer)
@@ -173,7 +169,6 @@ def describe(
     Example: `toolscout describe github__create_issue gmail__send_email`
     """
     from toolscout.cli.output import console, print_json, safe, show_tool
-    from toolscout.discovery.format import format_answer
 
     answer, _ = _looked(
         store,
@@ -181,7 +176,7 @@ def describe(
         lambda scout, caller: scout.get_tool_details(keys, caller=caller),
     )
     if json:
-        print_json(format_answer(answer))
+        print_json(answer.to_dict())
     else:
         for match in answer:
             show_tool(match.tool)

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolscout.discovery.format import shorten
 from toolscout.indexing.trust import KEPT_OUT
 from toolscout.models import Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
+from toolscout.text import shorten
 
 _SHOWN_REASONS = 10
 _REST_CHARS = 36

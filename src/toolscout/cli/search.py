@@ -60,7 +60,6 @@ def search(
     `toolscout search "find a flight" --also "book a hotel" --json`
     """
     from toolscout.cli.output import console, print_json, show_answer
-    from toolscout.discovery.format import format_answer, format_answers
 
     asked: dict[str, Any] = {
         "tags": tag,
@@ -78,7 +77,7 @@ def search(
     queries = [" ".join(query), *(also or [])]
     answers, why = options.run(_search(queries, store, asked))
     if json:
-        print_json(format_answer(answers[0]) if len(answers) == 1 else format_answers(answers))
+        print_json(answers[0].to_dict() if len(answers) == 1 else {"results": [answer.to_dict() for answer in answers]})
     elif why:
         console().print(why)
     else:

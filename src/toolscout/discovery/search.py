@@ -7,14 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from toolscout.discovery.answer import answer_query
-from toolscout.discovery.check import check_query
+from toolscout.discovery.answers import answer_query
+from toolscout.discovery.checks import check_queries, check_servers, check_tags
 from toolscout.discovery.correct import correct_terms, misspelt
-from toolscout.discovery.named import check_servers, check_tags
 from toolscout.discovery.rank import BY_TEXT, rank_candidates, rank_texts
 from toolscout.discovery.spread import crowded
 from toolscout.discovery.understand import understand, with_vectors
-from toolscout.errors import DimensionError, EmbedderError, EmptyQueryError, InvalidValueError
+from toolscout.errors import DimensionError, EmbedderError
 from toolscout.models import Answer, Caller, Intent, Overview, Query, Ranking, Scope
 from toolscout.ports import Embedder, Store
 from toolscout.settings import Settings
@@ -47,7 +46,7 @@ class Search:
         """Check, understand, embed all at once; then for each query: candidates, ranking, answer."""
         started = time.perf_counter()
         overview = await self.store.overview(caller)
-        self._check(queries, overview)
+        check_queries(queries, overview.categories, self.settings)
         understood = [understand(query) for query in queries]
         intents, degraded = await self._with_vectors(queries, understood, overview)
         answers = []
@@ -57,15 +56,6 @@ class Search:
             answers.append(answer_query(used, ranking, tools, overview, degraded, down))
         took_ms = (time.perf_counter() - started) * 1_000
         return [answer.timed(took_ms) for answer in answers]
-
-    def _check(self, queries: Sequence[Query], overview: Overview) -> None:
-        if not queries:
-            raise EmptyQueryError("no query is given", hint="say what the tool should do")
-        most = self.settings.max_queries
-        if len(queries) > most:
-            raise InvalidValueError(f"{len(queries)} queries in one call, over {most}", hint="ask in several calls")
-        for query in queries:
-            check_query(query, overview.categories, self.settings)
 
     async def _ranked(
         self, query: Query, intents: tuple[Intent, ...], degraded: str | None, caller: Caller, overview: Overview

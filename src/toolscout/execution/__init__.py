@@ -1,1 +1,1 @@
-"""Walk 3: key and arguments, the tool, checked arguments, one call, a shaped result."""
+"""Execution: a key and arguments become one call to a server, checked before it and audited after it."""

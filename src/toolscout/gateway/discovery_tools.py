@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from toolscout.discovery.format import format_answer, format_answers, format_categories
 from toolscout.gateway.call_forwarder import ToolRequest
 from toolscout.mcp_tools import WRITES, McpTool, answer_result, mcp_tool
 from toolscout.models import Detail, Match
@@ -58,8 +57,8 @@ async def search_tools(
         caller=request.caller,
     )
     if not isinstance(query, list):
-        return answer_result(format_answer(answers[0]))
-    body = format_answers(answers)
+        return answer_result(answers[0].to_dict())
+    body = {"results": [answer.to_dict() for answer in answers]}
     for later in body["results"][1:]:
         later["metadata"]["categories_available"] = []  # the same in every answer, so the first one says it
     return answer_result(body)
@@ -82,7 +81,7 @@ async def get_tool_details(
     request: ToolRequest, names: Annotated[str | list[str], Field(description="keys from search_tools")]
 ) -> dict[str, Any]:
     """Return full definitions."""
-    return answer_result(format_answer(await request.scout.get_tool_details(names, caller=request.caller)))
+    return answer_result((await request.scout.get_tool_details(names, caller=request.caller)).to_dict())
 
 
 @mcp_tool(
@@ -119,7 +118,7 @@ async def list_tools(
     answer = await request.scout.list_tools(
         detail=detail, category=category, server=server, page=page, page_size=page_size, caller=request.caller
     )
-    return answer_result(format_answer(answer))
+    return answer_result(answer.to_dict())
 
 
 @mcp_tool(
@@ -129,7 +128,8 @@ async def list_tools(
 )
 async def list_categories(request: ToolRequest) -> dict[str, Any]:
     """Count the tools of each category."""
-    return answer_result(format_categories(await request.scout.list_categories(caller=request.caller)))
+    categories = await request.scout.list_categories(caller=request.caller)
+    return answer_result({"categories": [item.to_dict() for item in categories]})
 
 
 @mcp_tool(
@@ -142,13 +142,14 @@ async def find_by_tags(
 ) -> dict[str, Any]:
     """Return the tools that carry any, or all, of the tags."""
     answer = await request.scout.find_by_tags(tags, match=match, detail=detail, caller=request.caller)
-    return answer_result(format_answer(answer))
+    return answer_result(answer.to_dict())
 
 
 @mcp_tool("Show what goes with a tool.", surface="browse", output_schema=_ANSWER_SCHEMA)
 async def get_related_tools(request: ToolRequest, name: Key, limit: Count = 5) -> dict[str, Any]:
     """Return related tools, each with its strongest relation."""
-    return answer_result(format_answer(await request.scout.get_related_tools(name, limit=limit, caller=request.caller)))
+    answer = await request.scout.get_related_tools(name, limit=limit, caller=request.caller)
+    return answer_result(answer.to_dict())
 
 
 DISCOVERY_TOOLS: tuple[McpTool, ...] = (

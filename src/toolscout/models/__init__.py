@@ -1,4 +1,4 @@
-"""The nouns: what travels between the stages of the three walks. Frozen, keyword-only, no I/O."""
+"""The models: values that travel between the stages of the pipelines. Frozen, keyword-only, without I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolscout.models.catalogue import (
     Publication,
     Terms,
 )
-from toolscout.models.chat import ChatTurn, DiscoveredTool, Discovery, Origin
+from toolscout.models.chat import ChatSelection, ChatTurn, DiscoveredTool, Origin
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
 from toolscout.models.records import ApiKey, Change, Pin, Record, Verdict
 from toolscout.models.tools import (
@@ -51,10 +51,10 @@ __all__ = [
     "Candidates",
     "Category",
     "Change",
+    "ChatSelection",
     "ChatTurn",
     "Detail",
     "DiscoveredTool",
-    "Discovery",
     "Document",
     "Dropped",
     "Entry",

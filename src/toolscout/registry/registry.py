@@ -13,9 +13,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Icon, ToolAnnotations
 from mcp_types import Tool as SdkTool
 
-from toolscout.discovery.suggest import did_you_mean
+from toolscout.arguments import validate_arguments
 from toolscout.errors import CallError, InvalidValueError, ToolNotFoundError
-from toolscout.execution.validate import validate_arguments
 from toolscout.models import Answer, Dropped, ToolMatch, ToolMetadata
 from toolscout.ports import Embedder, ToolProvider
 from toolscout.registry.definitions import Definition, clean_name
@@ -28,6 +27,7 @@ from toolscout.registry.request import check_provider, current_scope
 from toolscout.registry.results import Result, failed, with_repairs
 from toolscout.registry.view import Listed, Offered, View
 from toolscout.settings import Settings
+from toolscout.suggestions import did_you_mean
 
 _MOST_TOLD = 10_000
 

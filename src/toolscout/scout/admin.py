@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from toolscout.discovery.suggest import did_you_mean, not_found
 from toolscout.errors import PolicyError, StoreError, ToolNotFoundError
 from toolscout.indexing.enrich import enrich_tool, restamp
 from toolscout.indexing.trust import KEPT_OUT, PIN_KIND, change_of, read_pin, write_pin
@@ -23,6 +22,7 @@ from toolscout.policy.rules import Decision, Rules
 from toolscout.ports import Store
 from toolscout.scout.leases import Leases
 from toolscout.settings import Settings
+from toolscout.suggestions import did_you_mean, tool_not_found
 from toolscout.telemetry import AuditLog, operator, shape_of
 from toolscout.tool_keys import split_key
 
@@ -161,7 +161,7 @@ class Admin:
         """Switch tools on or off, all or none; the decision survives re-indexing."""
         for key in keys:
             if key not in await self._store.stamps(scope, split_key(key)[0]):
-                raise not_found(key, await self._store.stored_tools(scope))
+                raise tool_not_found(key, await self._store.stored_tools(scope))
         for key in keys:
             await self._store.set_enabled(scope, key, enabled)
             self.note("tools.enable" if enabled else "tools.disable", scope, tool=key)

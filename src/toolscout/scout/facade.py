@@ -12,16 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from toolscout.chat import Discovery
 from toolscout.config import Config, read_config
-from toolscout.discovery.browse import count_categories, count_tags
-from toolscout.discovery.browsing import Browsing
-from toolscout.discovery.choose import Choose
+from toolscout.discovery.browse import Browser, count_categories, count_tags
+from toolscout.discovery.chat_turn import ChatToolSelector
 from toolscout.discovery.search import Search
-from toolscout.discovery.suggest import not_found
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
 from toolscout.errors import EmbedderError, ToolNotFoundError
-from toolscout.execution.execute import Execute
+from toolscout.execution.pipeline import CallPipeline
 from toolscout.indexing.embed import embed_missing
 from toolscout.indexing.fetch import fetch_servers
 from toolscout.indexing.publish import publish
@@ -33,7 +32,6 @@ from toolscout.models import (
     Category,
     ChatTurn,
     Detail,
-    Discovery,
     Filter,
     IndexReport,
     Match,
@@ -52,6 +50,7 @@ from toolscout.scout.sources import Sources
 from toolscout.settings import Settings
 from toolscout.sources import as_source, read_rows
 from toolscout.storage import open_store
+from toolscout.suggestions import tool_not_found
 from toolscout.telemetry import AuditLog
 
 if TYPE_CHECKING:
@@ -74,13 +73,13 @@ class Scout:
         self._config: Config | None = None
         self._core: tuple[str, ...] = ()
         self._search = Search(store=store, embedder=self._embedder, settings=settings)
-        self._browsing = Browsing(store=store, settings=settings)
+        self._browser = Browser(store=store, settings=settings)
         self._sources = Sources()
         rules = rules or Rules()
         audit, limits = AuditLog.at(settings.audit, settings.audit_bytes), Limits(rules.policy)
         self.admin = Admin(store, audit, rules, limits, settings)
         """What an operator does: keys, policy, decisions about definitions."""
-        self._execute = Execute(store=store, behind=self._sources.behind, rules=rules, limits=limits, audit=audit)
+        self._calls = CallPipeline(store=store, source_of=self._sources.behind, rules=rules, limits=limits, audit=audit)
 
     @classmethod
     def open(
@@ -294,8 +293,9 @@ class Scout:
             max_tokens=max_tokens,
         )
         core = tuple(dict.fromkeys((*self._core, *self._sources.core)))
-        choose = Choose(search=self._search, core=core, down=self._sources.down, call=self.call_tool)
-        return await choose.discover(turn, caller)
+        selector = ChatToolSelector(search=self._search, core=core, down=self._sources.down)
+        find, call = partial(selector.find_tool, caller=caller), partial(self.call_tool, caller=caller)
+        return Discovery.of(await selector.select(turn, caller), find_tool=find, call_tool=call)
 
     async def list_tools(
         self,
@@ -309,7 +309,7 @@ class Scout:
     ) -> Answer:
         """List what the caller may see, page by page, in the order of keys."""
         narrow = Filter(category=category, servers=(server,) if server else ())
-        return await self._browsing.page(narrow, detail, page, page_size, caller or self.caller)
+        return await self._browser.page(narrow, detail, page, page_size, caller or self.caller)
 
     async def overview(self, *, caller: Caller | None = None) -> Overview:
         """Return what the caller can see in sum, and which generation of the catalogue that is."""
@@ -331,15 +331,15 @@ class Scout:
         self, tags: Sequence[str], *, match: Match = "any", detail: Detail = "brief", caller: Caller | None = None
     ) -> Answer:
         """Return the tools that carry any, or all, of the tags, in the order of keys."""
-        return await self._browsing.tagged(Filter(tags=_each(tags), match=match), detail, caller or self.caller)
+        return await self._browser.tagged(Filter(tags=_each(tags), match=match), detail, caller or self.caller)
 
     async def get_related_tools(self, name: str, *, limit: int = 5, caller: Caller | None = None) -> Answer:
         """Return what goes with a tool; each names its strongest relation to it."""
-        return await self._browsing.related(name, limit, caller or self.caller)
+        return await self._browser.related(name, limit, caller or self.caller)
 
     async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller | None = None) -> Answer:
         """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
-        return await self._browsing.details(names, caller or self.caller)
+        return await self._browser.details(names, caller or self.caller)
 
     # Walk 3: execute
 
@@ -357,17 +357,17 @@ class Scout:
         """Route a key to its tool, check policy, limits and arguments, and call it, exactly once."""
         caller = caller or self.caller
         try:
-            return await self._execute.call(
+            return await self._calls.run(
                 key, arguments, caller=caller, version=version, read_only=read_only, upstream=upstream, extra=extra
             )
         except ToolNotFoundError:
-            raise not_found(key, await self._store.facets(caller, Filter())) from None
+            raise tool_not_found(key, await self._store.facets(caller, Filter())) from None
 
     # The servers behind it
 
     async def reach(self, *, caller: Caller | None = None) -> frozenset[str]:
         """Return the servers that the caller may call a tool of, whose resources and prompts are theirs too."""
-        return await self._execute.reach(caller or self.caller)
+        return await self._calls.callable_servers(caller or self.caller)
 
     @property
     def caller(self) -> Caller:

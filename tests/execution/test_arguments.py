@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolscout import InvalidArgumentsError, Tool
-from toolscout.execution.validate import validate_arguments
+from toolscout.arguments import validate_arguments
 
 SCHEMA = {
     "type": "object",

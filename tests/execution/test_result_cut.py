@@ -1,54 +1,14 @@
-"""Before a call goes out, and after its result came back."""
+"""Results over the byte cap are cut, and say so."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscout import DefinitionChangedError, NotReadOnlyError, Tool
-from toolscout.execution.route import check_route
 from toolscout.gateway.result_store import cut_result, size_of
 
-TOOL = Tool(
-    key="s__t",
-    id="s__t",
-    server="s",
-    server_title="s",
-    name="t",
-    description="new",
-    input_schema={"type": "object"},
-    fingerprint="abcdef0123456789",
-    annotations={"readOnlyHint": True},
-)
 URI = "toolscout://results/x"
-
-
-def test_a_call_with_the_version_that_was_shown_goes_out() -> None:
-    check_route(TOOL, version="abcdef012345", read_only=True)
-    check_route(TOOL, version=None, read_only=False)
-
-
-def test_a_definition_that_changed_since_is_noticed_and_shown_anew() -> None:
-    with pytest.raises(DefinitionChangedError, match="has changed") as caught:
-        check_route(TOOL, version="ffff", read_only=False)
-    assert caught.value.details == {"version": TOOL.version, "description": "new", "input_schema": {"type": "object"}}
-
-
-@pytest.mark.parametrize(
-    "tool",
-    [
-        replace(TOOL, annotations={}),
-        replace(TOOL, annotations={"readOnlyHint": False}),
-        replace(TOOL, annotations={"readOnlyHint": "yes"}),
-        replace(TOOL, trusted=False),
-    ],
-)
-def test_only_what_a_trusted_server_declares_read_only_passes_the_reading_door(tool: Tool) -> None:
-    with pytest.raises(NotReadOnlyError, match="not declared"):
-        check_route(tool, version=None, read_only=True)
 
 
 def test_a_long_text_is_cut_with_a_notice_and_a_link_to_the_rest() -> None:

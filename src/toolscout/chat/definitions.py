@@ -1,21 +1,21 @@
-"""Definitions as each chat API wants them."""
+"""Tool definitions in the form that each chat API wants."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from toolscout.chat.names import model_name
 from toolscout.chat.schemas import plain_schema
 from toolscout.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from toolscout.models.tools import Tool
+from toolscout.models import Tool
+from toolscout.text import count_tokens
 
 _LONGEST_DESCRIPTION = 1_024
-"""OpenAI refuses the whole request for one description that is longer."""
+"""OpenAI refuses the whole request if one description is longer."""
 
 
 def openai_tool(name: str, tool: Tool, api: str = "chat") -> dict[str, Any]:
-    """Write a definition for OpenAI: Chat Completions nests it under `function`, Responses does not."""
+    """Return a definition for OpenAI. Chat Completions nests it under `function`, Responses does not."""
     body = {"name": name, "description": _short(tool.description), "parameters": plain_schema(tool.input_schema)}
     if api == "chat":
         return {"type": "function", "function": body}
@@ -25,8 +25,13 @@ def openai_tool(name: str, tool: Tool, api: str = "chat") -> dict[str, Any]:
 
 
 def anthropic_tool(name: str, tool: Tool) -> dict[str, Any]:
-    """Write a definition for Anthropic's Messages."""
+    """Return a definition for Anthropic's Messages API."""
     return {"name": name, "description": tool.description, "input_schema": plain_schema(tool.input_schema)}
+
+
+def definition_tokens(tool: Tool) -> int:
+    """Count the tokens of a definition. It is wrapped as in the wordier of the two APIs, so a budget holds for both."""
+    return count_tokens([{"type": "function", "function": anthropic_tool(model_name(tool.key), tool)}])
 
 
 def _short(description: str) -> str:
