@@ -1,32 +1,32 @@
-"""What can go wrong, as one tree. Each error has a stable code, and says what to do next.
+"""Every error that toolscout raises on purpose, as one tree. Each has a stable code and says what to do next.
 
 ::
 
     ToolscoutError
     ├── UsageError                 the request is wrong; the message says what to change
     │   ├── EmptyQueryError
-    │   ├── InvalidValueError      a parameter out of its range or of the wrong kind
+    │   ├── InvalidValueError      a parameter is out of range or of the wrong type
     │   ├── UnknownRankerError
     │   ├── UnknownCategoryError
     │   ├── UnknownServerError
     │   ├── UnknownTagError
-    │   ├── InputFileError         a file cannot be read, or one of its lines is bad and --strict is set
+    │   ├── InputFileError         a file cannot be read, or has a bad line and --strict is set
     │   ├── ConfigError            a config file cannot be used; the message names file, server and field
     │   ├── PolicyError            a policy file cannot be used; the message names file, rule and field
-    │   └── BadToolError           a definition that cannot be indexed; indexing drops it and says why
-    ├── CallError                  a call was not made, or its outcome is not known; the message says which
+    │   └── BadToolError           a definition cannot be indexed; indexing drops the tool and reports why
+    ├── CallError                  a call was not made, or its outcome is unknown; the message says which
     │   ├── InvalidArgumentsError  the arguments do not fit the schema; nothing was sent
-    │   ├── DefinitionChangedError the tool is not what the caller saw; nothing was sent
-    │   ├── NotReadOnlyError       a tool that may write, through the reading door; nothing was sent
-    │   ├── NotAllowedError        the caller may see the tool, and may not call it; nothing was sent
-    │   ├── LimitError             too many calls, by the policy's limits; nothing was sent
-    │   ├── ServerUnavailableError the server cannot be reached, or went away during the call
+    │   ├── DefinitionChangedError the definition is not the one that the caller saw; nothing was sent
+    │   ├── NotReadOnlyError       the tool may write, and the call allowed only reading; nothing was sent
+    │   ├── NotAllowedError        the caller may see the tool but not call it; nothing was sent
+    │   ├── LimitError             a limit of the policy is reached; nothing was sent
+    │   ├── ServerUnavailableError the server cannot be reached, or stopped during the call
     │   └── CallTimeoutError       the deadline passed; the call was sent and is never sent again
-    ├── ToolNotFoundError          no such tool, or none that this caller may see: the two are never told apart
+    ├── ToolNotFoundError          no such tool, or not for this caller: the two look the same
     ├── AuthError                  a key or a token is missing, wrong, expired or revoked
     ├── SettingError               a TOOLSCOUT_* variable or a setting has a value that cannot be used
-    ├── EmbedderError              the embedder cannot answer; searches go on by words, marked degraded
-    │   └── DimensionError         vectors of another length than the model's: refused, never mixed
+    ├── EmbedderError              the embedder cannot answer; searches use words alone and are marked degraded
+    │   └── DimensionError         vectors have another length than the model's; they are refused, never mixed
     └── StoreError                 the catalogue cannot be read or written
         └── SchemaVersionError     the store was written by a newer toolscout
 """
@@ -38,7 +38,7 @@ from typing import Any, ClassVar
 
 
 class ToolscoutError(Exception):
-    """The root of everything that toolscout raises on purpose."""
+    """The base class of every error that toolscout raises on purpose."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 3
@@ -52,7 +52,6 @@ class ToolscoutError(Exception):
         categories: Sequence[str] = (),
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """Say what happened, what to do (`hint`), and what may have been meant; `details` are for programs."""
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -62,7 +61,7 @@ class ToolscoutError(Exception):
 
 
 class UsageError(ToolscoutError):
-    """The request is wrong and would be wrong again."""
+    """The request is wrong; the same request will fail again."""
 
     code = "usage"
     exit_code = 2
@@ -75,7 +74,7 @@ class EmptyQueryError(UsageError):
 
 
 class InvalidValueError(UsageError):
-    """A parameter is out of its range or of the wrong kind."""
+    """A parameter is out of range or of the wrong type."""
 
     code = "invalid_value"
 
@@ -93,43 +92,43 @@ class UnknownCategoryError(UsageError):
 
 
 class UnknownServerError(UsageError):
-    """No tool that the caller may see is of that server."""
+    """No tool that the caller may see belongs to that server."""
 
     code = "unknown_server"
 
 
 class UnknownTagError(UsageError):
-    """No tool that the caller may see carries that tag."""
+    """No tool that the caller may see has that tag."""
 
     code = "unknown_tag"
 
 
 class InputFileError(UsageError):
-    """A file cannot be read, or holds a bad line and the caller asked to be strict."""
+    """A file cannot be read, or has a bad line and strict reading was requested."""
 
     code = "input_file"
 
 
 class ConfigError(UsageError):
-    """A config file cannot be used; the message names file, server and field, and never a value."""
+    """A config file cannot be used; the message names file, server and field, never a value."""
 
     code = "config"
 
 
 class PolicyError(UsageError):
-    """A policy file cannot be used; the policy that was in force stays in force."""
+    """A policy file cannot be used; the previous policy stays in force."""
 
     code = "policy"
 
 
 class BadToolError(UsageError):
-    """A definition that cannot be indexed; the message is the reason that the summary shows."""
+    """A definition cannot be indexed; the message is the reason that the summary shows."""
 
     code = "bad_tool"
 
 
 class CallError(ToolscoutError):
-    """A call was not made, or its outcome is not known."""
+    """A call was not made, or its outcome is unknown."""
 
     code = "call_failed"
 
@@ -148,27 +147,27 @@ class DefinitionChangedError(CallError):
 
 
 class NotReadOnlyError(CallError):
-    """A tool that may write was called through the reading door; nothing was sent."""
+    """The tool may write, and the call allowed only reading; nothing was sent."""
 
     code = "not_read_only"
     exit_code = 2
 
 
 class NotAllowedError(CallError):
-    """The policy lets the caller see the tool, and not call it; nothing was sent."""
+    """The policy lets the caller see the tool but not call it; nothing was sent."""
 
     code = "not_allowed"
     exit_code = 2
 
 
 class LimitError(CallError):
-    """The policy's limits are reached; `details` say after how many seconds to try again. Nothing was sent."""
+    """A limit of the policy is reached; `details` say when to try again. Nothing was sent."""
 
     code = "limit_reached"
 
 
 class ServerUnavailableError(CallError):
-    """The server cannot be reached, or went away during the call."""
+    """The server cannot be reached, or stopped during the call."""
 
     code = "server_unavailable"
 
@@ -187,7 +186,7 @@ class ToolNotFoundError(ToolscoutError):
 
 
 class AuthError(ToolscoutError):
-    """Whoever asks has not shown who they are."""
+    """A key or a token is missing, wrong, expired or revoked."""
 
     code = "unauthorized"
     exit_code = 2
@@ -207,7 +206,7 @@ class EmbedderError(ToolscoutError):
 
 
 class DimensionError(EmbedderError):
-    """Vectors of another length than the model's were refused."""
+    """Vectors of another length than the model's are refused."""
 
     code = "wrong_dimension"
 
@@ -232,9 +231,9 @@ class SchemaVersionError(StoreError):
 
 
 def to_wire(error: BaseException) -> dict[str, Any]:
-    """Turn any error into the one JSON shape; what we did not raise ourselves shows no detail."""
+    """Return the JSON shape of any error; an error that toolscout did not raise itself shows no detail."""
     if not isinstance(error, ToolscoutError):
-        error = ToolscoutError("something went wrong inside toolscout", hint="run `toolscout doctor`")
+        error = ToolscoutError("an internal error occurred in toolscout", hint="run `toolscout doctor`")
     body: dict[str, Any] = {
         "code": error.code,
         "message": error.message,

@@ -50,10 +50,10 @@ class Settings:
     """The settings of one Scout; `Settings.from_env()` reads them from the environment."""
 
     store: str = field(default="", repr=False)
-    """Where it lives: `memory:`, `sqlite:///PATH`, `postgresql://...`; empty means a file in the user's data folder."""
+    """The catalogue: `memory:`, `sqlite:///PATH` or `postgresql://...`; empty: a file in the user's data folder."""
 
     embedder: str = "builtin"
-    """What makes vectors: `builtin`, `builtin:FOLDER`, `sentence-transformers:MODEL`, `openai:MODEL`, or `none`."""
+    """The embedding model: `builtin`, `builtin:FOLDER`, `sentence-transformers:MODEL`, `openai:MODEL`, or `none`."""
 
     embedder_url: str = "https://api.openai.com/v1"
     """The base address of an OpenAI-compatible embeddings endpoint."""
@@ -62,7 +62,7 @@ class Settings:
     """The bearer token for that endpoint; never logged or stored."""
 
     embedder_dimension: int = 0
-    """The length of a remote model's vectors; 0 takes what its first answer has."""
+    """The length of a remote model's vectors; 0 takes it from the first answer."""
 
     embed_threads: int = 2
     """How many threads the built-in model may use."""
@@ -71,43 +71,43 @@ class Settings:
     """How long a remote embedder may take for one request."""
 
     embed_retry_s: float = 5.0
-    """How long searches go on by words alone after the embedder failed, before it is asked again."""
+    """How long searches use words alone after the embedder failed, before it is tried again."""
 
     query_cache_size: int = 1_000
-    """How many query vectors are remembered."""
+    """How many query vectors are cached."""
 
     query_cache_ttl_s: float = 300.0
-    """How long a query vector is remembered."""
+    """How long a query vector is cached."""
 
     ranker: str = "hybrid"
-    """The ranker of a search that names none: hybrid, semantic, keyword, fuzzy or boosted."""
+    """The default ranker: hybrid, semantic, keyword, fuzzy or boosted."""
 
     candidates: int = 50
-    """How many candidates each arm of a hybrid search (vectors, words) hands to the scorer, per intent."""
+    """How many candidates a hybrid search takes from vectors and from words, for each intent."""
 
     max_query_chars: int = 4_000
     """The longest query that is accepted."""
 
     max_queries: int = 16
-    """How many queries one call may carry."""
+    """The most queries in one search."""
 
     max_limit: int = 200
-    """The most hits one search may ask for."""
+    """The most hits that one search may return."""
 
     discovery: DiscoveryMode = "on"
-    """What `discover_tools` does: `on` chooses, `off` gives all tools, `shadow` gives all and logs its choice."""
+    """What `discover_tools` does: `on` chooses tools, `off` returns all, `shadow` returns all and logs its choice."""
 
     turn_tools: int = 10
-    """The most tools that one turn of a chat is given, core tools included."""
+    """The most tools for one chat turn, core tools included."""
 
     log_queries: bool = False
-    """Whether logged events carry what users wrote; without it, only how long that was."""
+    """Whether logged events contain what users wrote; otherwise they contain only its length."""
 
     page_size: int = 50
-    """How many tools a page of a listing holds unless it is told."""
+    """How many tools a page holds by default."""
 
     max_page_size: int = 100
-    """The most tools a page of a listing may hold."""
+    """The most tools that a page may hold."""
 
     max_schema_bytes: int = 262_144
     """The largest input or output schema that is indexed, as canonical JSON."""
@@ -116,94 +116,94 @@ class Settings:
     """The deepest nesting of a schema that is indexed."""
 
     max_description_chars: int = 32_768
-    """The longest description that is kept; a longer one drops the tool."""
+    """The longest description that is accepted; a tool with a longer one is dropped."""
 
     max_name_chars: int = 256
     """The longest tool name that is indexed."""
 
     max_tools: int = 200_000
-    """The most tools that one server may bring; the rest is dropped and reported."""
+    """The most tools that one server may have; the rest are dropped and reported."""
 
     exact_rows: int = 50_000
-    """Up to this many vectors are searched exactly; beyond, by an HNSW graph where `toolscout[large]` is installed."""
+    """Up to this many vectors are searched exactly, more with an HNSW graph if `toolscout[large]` is installed."""
 
     loaded_tools: int = 1_000_000
-    """How many tools are kept in memory for searching; the tenants and users that asked least recently go first."""
+    """How many tools are kept in memory for searching; the least recently searched tenants and users are evicted."""
 
     policy: str = ""
-    """The policy file that says who may see and call which tools; empty lets everyone of a tenant use all of it."""
+    """The policy file that says who may see and call which tools; empty lets everyone in a tenant use all its tools."""
 
     quarantine: bool = True
-    """Whether a tool with poisoned text in its definition is kept from everyone until it is approved."""
+    """Whether a tool with poisoned text in its definition is withheld from everyone until it is approved."""
 
     strict_definitions: bool = False
-    """Whether a tool whose definition has changed is kept from everyone until it is approved."""
+    """Whether a tool whose definition has changed is withheld from everyone until it is approved."""
 
     audit: str = ""
-    """The file for calls and administrative acts; empty: the command's own, for the library none; `none`: no file."""
+    """The audit log; empty: `audit.jsonl` in the data folder for the command, none for the library; `none`: no file."""
 
     audit_bytes: int = 67_108_864
-    """When the audit file has this many bytes it is moved aside; the last ten are kept."""
+    """The size at which the audit log is rotated; the last ten files are kept."""
 
     auth_issuer: str = ""
-    """The issuer whose OAuth access tokens are accepted over HTTP; empty accepts API keys alone."""
+    """The issuer whose OAuth access tokens are accepted over HTTP; empty accepts API keys only."""
 
     auth_audience: str = ""
-    """The audience that a token must be for: this gateway's own address, as in `https://tools.example.com/mcp`."""
+    """The audience that a token must have: the address of this gateway, as in `https://tools.example.com/mcp`."""
 
     auth_jwks_url: str = ""
-    """Where the issuer publishes its keys; empty asks its own metadata."""
+    """Where the issuer publishes its keys; empty takes the address from the issuer's metadata."""
 
     auth_algorithms: str = "RS256 PS256 ES256 EdDSA"
-    """Which signatures of tokens are accepted."""
+    """The accepted signature algorithms of tokens."""
 
     auth_tenant_claim: str = ""
-    """The claim of a token that names the tenant; empty puts everyone into the local one."""
+    """The claim of a token that names the tenant; empty puts everyone into the local tenant."""
 
     auth_user_claim: str = "sub"
     """The claim that names the user."""
 
     auth_groups_claim: str = "groups"
-    """The claim that lists the user's groups; a dotted name goes into nested objects."""
+    """The claim that lists the user's groups; a dotted name reads nested objects."""
 
     auth_scope: str = ""
-    """The scope that a token or key must have to use the gateway; empty asks for none."""
+    """The scope that a token or key must have to use the gateway; empty requires none."""
 
     call_timeout_s: float = 30.0
-    """How long a call may take in all, unless the server's config says otherwise."""
+    """How long a call may take in total, unless the server's config says otherwise."""
 
     connect_timeout_s: float = 20.0
     """How long a server may take to start and answer its first request."""
 
     breaker_failures: int = 5
-    """After this many failures of a server in a row, its calls fail at once for a while."""
+    """After this many failures in a row, the circuit breaker of a server opens: its calls fail at once."""
 
     breaker_pause_s: float = 30.0
-    """How long they fail at once before one call is let through to see."""
+    """How long the circuit breaker stays open before one call is let through as a test."""
 
     backoff_first_s: float = 0.5
-    """The first pause before a server that went down is started again; it doubles, with jitter."""
+    """The first pause before a server that stopped is started again; it doubles each time, with jitter."""
 
     backoff_most_s: float = 60.0
-    """The longest such pause."""
+    """The longest pause before such a restart."""
 
     reindex_interval_s: float = 1.0
-    """A server that says its tools changed is indexed again at most this often."""
+    """The shortest time between two indexings of a server that reports changed tools."""
 
     unavailable_s: float = 86_400.0
     """How long the tools of a server that is down stay in the catalogue."""
 
     max_line_bytes: int = 16_777_216
-    """The longest message that a server may send; a longer one fails that call alone."""
+    """The longest message that a server may send; a longer one fails only that call."""
 
     max_result_bytes: int = 200_000
-    """The largest result that is passed on whole; a larger one is cut, with a link to the rest."""
+    """The largest result that is returned whole; a larger one is cut, with a link to the rest."""
 
     results_ttl_s: float = 600.0
     """How long the rest of a cut result can be read."""
 
     results_bytes: int = 67_108_864
-    """How many bytes of cut results are kept in all; the oldest go first."""
+    """How many bytes of cut results are kept in total; the oldest are dropped first."""
 
     stderr_bytes: int = 65_536
     """How much of a server's standard error is kept."""
@@ -212,25 +212,25 @@ class Settings:
     """The largest HTTP request body that is read."""
 
     drain_s: float = 3.0
-    """How long a gateway with a diagnostics port that gets SIGTERM goes on serving while `/readyz` already says no."""
+    """How long a gateway with a diagnostics port goes on serving after SIGTERM while `/readyz` already says no."""
 
     list_ttl_ms: int = 300_000
-    """How long a client may keep the list of the gateway's own tools."""
+    """How long a client may cache the list of the gateway's tools."""
 
     provider_timeout_s: float = 5.0
-    """How long a registry's provider may take to list its tools, or to give one definition."""
+    """How long a registry's provider may take to list its tools, or to return one definition."""
 
     provider_refresh_s: float = 10.0
-    """How long what a registry's provider listed counts as fresh; one that failed is left alone longer each time."""
+    """How long a provider's tools count as fresh; a provider that fails is tried again after growing pauses."""
 
     resident_tools: int = 50_000
-    """A tenant or user of up to this many tools is searched in memory, others in PostgreSQL if there is no policy."""
+    """Up to this many tools of a tenant or user are searched in memory, more in PostgreSQL if there is no policy."""
 
     store_connections: int = 10
-    """The most connections to PostgreSQL that one process holds for its work; it has one more to listen."""
+    """The most PostgreSQL connections that one process works with; it has one more to listen."""
 
     lease_s: float = 10.0
-    """How long a process that died in the middle of it keeps the others from indexing the same server."""
+    """How long a process that died while indexing a server keeps others from indexing it."""
 
     store_timeout_s: float = 10.0
     """How long a writer waits for another process that is writing to the same file."""

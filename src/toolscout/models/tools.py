@@ -10,12 +10,12 @@ from typing import Any, Literal
 from toolscout.errors import InvalidValueError
 
 LOCAL = "local"
-"""The tenant, and the server, of everything that names none."""
+"""The default tenant, and the default server of tools that name none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose tools: everyone's in a tenant, or those that one user of it added."""
+    """The owner of tools: a whole tenant, or one user of it."""
 
     tenant: str = LOCAL
     owner: str | None = None
@@ -27,9 +27,9 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks. The default is the local user of a laptop: one tenant, everything of it visible.
+    """Who makes a request. The default is the local user of a laptop: one tenant, all its tools visible.
 
-    `servers` narrows that to some slugs: a gateway shows the servers of its own config, whatever else the store holds.
+    `servers` limits the tools to those of some servers. A gateway uses it to show only the servers of its own config.
     """
 
     tenant: str = LOCAL
@@ -37,9 +37,9 @@ class Caller:
     groups: frozenset[str] = frozenset()
     servers: frozenset[str] | None = None
     key: str | None = None
-    """The id of the API key that was shown."""
+    """The id of the API key that the caller sent."""
     scopes: frozenset[str] = frozenset()
-    """What the key or the token is good for."""
+    """The scopes of the key or the token."""
 
     def __post_init__(self) -> None:
         """Refuse an empty name."""
@@ -47,22 +47,22 @@ class Caller:
 
     @property
     def scope(self) -> Scope:
-        """Where what this caller indexes, removes or switches belongs: to the user, or to everyone of the tenant."""
+        """The owner of what this caller indexes, removes, enables or disables: the user, or the whole tenant."""
         return Scope(tenant=self.tenant, owner=self.user)
 
 
 def _refuse_empty(tenant: str, user: str | None) -> None:
-    """Refuse what a store would take for everyone: a slip must not reach what all users of a tenant share."""
+    """Refuse an empty name: a store would read it as everyone, and a mistake must not change shared tools."""
     if not tenant or user == "":
         raise InvalidValueError(
             f"the name of the {'user' if tenant else 'tenant'} is empty",
-            hint="give a name, or leave it out",
+            hint="give a name, or omit it",
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """What the operator's config says of a server or a tool, over what the server says of itself."""
+    """What the operator's config says about a server or a tool. It replaces or extends what the server says."""
 
     description: str | None = None
     category: str | None = None
@@ -76,7 +76,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A place that tools come from: its key begins theirs, its title is the operator's own spelling."""
+    """A server that tools come from. Its key is the first part of their keys, its title the name in the config."""
 
     key: str
     title: str
@@ -87,7 +87,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool: its definition as the server sent it, normalized, and what enrichment knows of it."""
+    """One tool: its normalized definition, and the labels that enrichment added."""
 
     key: str
     id: str
@@ -112,22 +112,22 @@ class Tool:
     enabled: bool = True
     trusted: bool = True
     quarantine_reason: str = ""
-    """Why the tool is kept from everyone: poisoned text, or a definition that changed and is not approved yet."""
+    """Why the tool is withheld from everyone: poisoned text, or a changed definition that is not approved yet."""
 
     @property
     def version(self) -> str:
-        """The prefix of the fingerprint that a hit shows and a call may carry back."""
+        """The start of the fingerprint. A hit shows it, and a call may send it back to detect a changed definition."""
         return self.fingerprint[:12]
 
     @property
     def read_only(self) -> bool:
-        """Whether a trusted server declares that the tool changes nothing."""
+        """Whether a trusted server declares that the tool only reads."""
         return self.trusted and self.annotations.get("readOnlyHint") is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMetadata:
-    """What a provider says of a tool before anyone asks for its whole definition."""
+    """What a provider says about a tool before its whole definition is requested."""
 
     name: str
     description: str = ""
@@ -140,12 +140,12 @@ TEMPLATE: Mapping[str, str] = {
     "description": ": {}",
     "parameters": " Parameters: {}",
 }
-"""How a document becomes text unless the model's manifest says otherwise: field by field, empty ones left out."""
+"""The default template of a document's text; a model's manifest may have its own. Empty fields are omitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What stands for a tool before an embedder: its parts in plain words, which each model words in its own way."""
+    """The text of a tool that is embedded, in parts; each model has its own template to join them."""
 
     name: str
     server: str
@@ -153,14 +153,14 @@ class Document:
     parameters: str
 
     def text(self, template: Mapping[str, str] = TEMPLATE) -> str:
-        """Write the parts that are there, each in its place of the template."""
+        """Return the text: every part that is not empty, formatted by the template."""
         parts = ((form, getattr(self, field)) for field, form in template.items())
         return "".join(form.format(value) for form, value in parts if value).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """How a live server is."""
+    """The state of a live server."""
 
     server: str
     title: str
@@ -171,12 +171,12 @@ class ServerStatus:
     since: float = 0.0
     stderr: str = ""
     hint: str = ""
-    """What to do about a server that failed; empty where its reason says it all."""
+    """What to do about a server that failed; empty when `detail` says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """What a call gave: the server's own result, untouched, and the slips in the arguments that were repaired."""
+    """The result of a call, as the server sent it, and the repairs that were made to the arguments."""
 
     tool: Tool
     result: Mapping[str, Any]
@@ -185,12 +185,12 @@ class CallResult:
 
     @property
     def is_error(self) -> bool:
-        """Whether the tool itself says that it failed."""
+        """Whether the tool reports that it failed."""
         return self.result.get("isError") is True
 
     @property
     def text(self) -> str:
-        """What a model should read of the result: its texts, or else its structured content as JSON."""
+        """The result as text for a model: its text parts, or else its structured content as JSON."""
         content = self.result.get("content")
         texts = [
             str(item["text"])
