@@ -128,7 +128,7 @@ def test_a_broken_file_is_told_and_the_others_are_shown(home: Path, toolscout: C
     assert broken.read_text("utf-8") == '{"mcpServers": {,}}'
     named = toolscout("import", str(broken))
     assert named.code == 2
-    assert f"{broken}:1: not JSON" in named.err
+    assert f"{broken}:1: invalid JSON" in named.err
 
 
 def test_what_is_neither_a_host_nor_a_file_suggests_a_host(home: Path, toolscout: Callable[..., Any]) -> None:

@@ -71,7 +71,7 @@ def test_what_a_secret_or_a_variable_holds_is_no_reference(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("held", "said"),
-    [(None, "cannot be read"), (b"\xff\xfe", "is no text"), (b"canary" * 20_000, "larger than any secret")],
+    [(None, "cannot be read"), (b"\xff\xfe", "is not UTF-8 text"), (b"canary" * 20_000, "too large for a secret")],
 )
 def test_a_file_that_holds_no_secret_is_named(tmp_path: Path, held: bytes | None, said: str) -> None:
     if held is not None:
@@ -98,7 +98,12 @@ def test_the_keyring_is_asked_by_service_and_user(tmp_path: Path, memory: Memory
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("hub/bob", "no secret hub/bob"), ("ann", "names no secret"), ("hub/", "names no secret"), ("/", "names no")],
+    [
+        ("hub/bob", "no secret hub/bob"),
+        ("ann", "is not a keyring entry"),
+        ("hub/", "is not a keyring entry"),
+        ("/", "is not a keyring entry"),
+    ],
 )
 def test_a_secret_that_the_keyring_does_not_have_is_named(tmp_path: Path, memory: Memory, name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
@@ -114,7 +119,7 @@ def test_a_locked_keyring_is_told(tmp_path: Path, memory: Memory) -> None:
 
 def test_without_the_extra_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(ConfigError, match="not installed") as caught:
+    with pytest.raises(ConfigError, match="needs an extra package") as caught:
         read(tmp_path, "${keyring:hub/ann}")
     assert "toolscout[keyring]" in caught.value.hint
 
@@ -136,8 +141,8 @@ def test_the_credentials_of_users_are_read_like_all_others(tmp_path: Path) -> No
     [
         ({"ann": {"header": {}}}, "users.ann: header is not a field"),
         ({"ann": []}, "users.ann must be an object"),
-        ({"ann": {"headers": {"a b": "x"}}}, "no header can have"),
-        ({"ann": {"env": {"a=b": "x"}}}, "no process can have"),
+        ({"ann": {"headers": {"a b": "x"}}}, "invalid header name"),
+        ({"ann": {"env": {"a=b": "x"}}}, "invalid variable name"),
         ({"ann": {"headers": {"X": "${file:nowhere}"}}}, "toolscout.users.ann.headers.X"),
     ],
 )

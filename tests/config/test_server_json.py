@@ -79,7 +79,7 @@ def test_a_remote_is_dialled_where_nothing_can_be_run_and_http_comes_before_sse(
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"packages": [package("mcpb")]}, "neither a package that can be run here nor a remote"),
+        ({"packages": [package("mcpb")]}, "neither a package that toolscout can run nor a remote"),
         ({"packages": [package("npm", environmentVariables=[{"name": "K", "isRequired": True}])]}, "the variable K"),
         (
             {

@@ -97,14 +97,14 @@ def test_a_server_that_is_switched_off_needs_no_variable(tmp_path: Path) -> None
 
 
 def test_one_variable_inside_another_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a variable stands inside another"):
+    with pytest.raises(ConfigError, match="a variable contains another"):
         read(tmp_path / "mcp.json", {"mcpServers": {"s": {"command": "${A:-${B}}"}}})
 
 
 def test_what_looks_like_a_variable_and_is_none_is_noted(tmp_path: Path) -> None:
     config = read(tmp_path / "mcp.json", {"servers": {"s": {"command": "x", "args": ["${command:pick}"]}}})
     assert config.notes == (
-        f"{tmp_path}/mcp.json: server 's': args[0] holds a ${{...}} that is no variable; it is left as it is",
+        f"{tmp_path}/mcp.json: server 's': args[0] contains a ${{...}} that is not a variable; it is left unchanged",
     )
 
 

@@ -1,4 +1,4 @@
-"""The operator's config files: which servers there are, and what toolscout is told about them."""
+"""Config files of agent hosts and of the operator: which MCP servers there are, and toolscout's options for them."""
 
 from toolscout.config.read import read_config
 from toolscout.config.server_config import Config, OAuthConfig, ServerConfig, Transport

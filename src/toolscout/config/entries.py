@@ -1,4 +1,4 @@
-"""One entry of a config file in, one ServerConfig out: the host's fields, then those under `toolscout`."""
+"""Reads one entry of a config file into a ServerConfig: the host's fields, then those under `toolscout`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolscout.config.files import ConfigFile, read_text
-from toolscout.config.server_config import OAuthConfig, OwnCredentials, ServerConfig, Transport
+from toolscout.config.server_config import OAuthConfig, ServerConfig, Transport, UserCredentials
 from toolscout.config.variables import Variables, unknown_references
 from toolscout.errors import ConfigError
 from toolscout.fields import Fields
@@ -34,77 +34,84 @@ _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.A
 
 
 def read_entry(
-    title: str, entry: Any, document: ConfigFile, variables: Variables, note: Callable[[str], None]
+    title: str, entry: Any, config_file: ConfigFile, variables: Variables, note: Callable[[str], None]
 ) -> ServerConfig:
-    """Read one server; the variables of one that is switched off are left as they stand."""
-    fields = Fields(entry, f"{document.file}: server {title!r}")
-    own = fields.child("toolscout")
-    enabled = not fields.flag("disabled") and fields.flag("enabled") is not False and own.flag("enabled") is not False
+    """Read one server; variables of a disabled server are not filled in, so that they may be missing."""
+    fields = Fields(entry, f"{config_file.file}: server {title!r}")
+    options = fields.child("toolscout")
+    enabled = (
+        not fields.flag("disabled") and fields.flag("enabled") is not False and options.flag("enabled") is not False
+    )
 
-    def filled(text: str, field: str) -> str:
+    def expand(text: str, field: str) -> str:
         if unknown_references(text):
-            note(f"{fields.at(field)} holds a ${{...}} that is no variable; it is left as it is")
+            note(f"{fields.at(field)} contains a ${{...}} that is not a variable; it is left unchanged")
         text = variables.expand(text, fields.at(field)) if enabled else text
         if _UNWRITABLE.search(text) and not _MULTILINE.match(field):
-            raise ConfigError(f"{fields.at(field)} holds a line break", hint="look at the variables that it names")
+            raise ConfigError(f"{fields.at(field)} contains a line break", hint="check the variables that it refers to")
         if "\0" in text:
-            raise ConfigError(f"{fields.at(field)} holds a NUL character", hint="look at the variables that it names")
+            raise ConfigError(
+                f"{fields.at(field)} contains a NUL character", hint="check the variables that it refers to"
+            )
         return text
 
     transport, guessed = _transport(fields)
-    timeout_s = own.number("timeout_s") or _host_timeout_s(fields, Path(document.file).name)
+    timeout_s = options.number("timeout_s") or _host_timeout_s(fields, Path(config_file.file).name)
     command, url, cwd = fields.text("command"), fields.text(*_URLS), fields.text("cwd")
     server = ServerConfig(
         title=title,
         transport=transport,
         transport_guessed=guessed,
-        command=filled(command, "command") if command and transport == "stdio" else "",
-        args=tuple(filled(text, f"args[{number}]") for number, text in enumerate(fields.texts("args"))),
-        env=_environment(fields, variables, filled, enabled=enabled),
-        cwd=filled(cwd, "cwd") if cwd else None,
-        url=filled(url, "url") if url and transport != "stdio" else "",
-        headers=_headers(fields, filled),
-        oauth=_oauth(own, filled),
+        command=expand(command, "command") if command and transport == "stdio" else "",
+        args=tuple(expand(text, f"args[{number}]") for number, text in enumerate(fields.texts("args"))),
+        env=_environment(fields, variables, expand, enabled=enabled),
+        cwd=expand(cwd, "cwd") if cwd else None,
+        url=expand(url, "url") if url and transport != "stdio" else "",
+        headers=_headers(fields, expand),
+        oauth=_oauth(options, expand),
         timeout_s=timeout_s or 30.0,
-        concurrency=_whole(own, "concurrency") or 8,
+        concurrency=_whole_number(options, "concurrency") or 8,
         enabled=enabled,
-        trusted=own.flag("trusted") is not False,
-        private=own.flag("private") is True,
-        shared=own.flag("shared") is True,
-        users=_users(own, filled),
-        overlay=_overlay(own),
-        tool_overlays=_tool_overlays(own),
+        trusted=options.flag("trusted") is not False,
+        private=options.flag("private") is True,
+        shared=options.flag("shared") is True,
+        users=_users(options, expand),
+        overlay=_overlay(options),
+        tool_overlays=_tool_overlays(options),
         extra=fields.unread(),
-        source=document.file,
+        source=config_file.file,
     )
-    own.finish()
+    options.finish()
     _check_url(fields, server)
     return server
 
 
 def _transport(fields: Fields) -> tuple[Transport, bool]:
-    """Return how to speak to the server, and whether the file left that open."""
-    said = fields.text("type", "transport")
+    """Return the transport of the server, and whether it had to be guessed."""
+    transport_name = fields.text("type", "transport")
     command = fields.text("command")
     url_field = next((name for name in _URLS if fields.get(name) is not None), None)
-    if said is not None:
-        transport = _TRANSPORTS.get(re.sub(r"[^a-z]", "", said.lower()))
+    if transport_name is not None:
+        transport = _TRANSPORTS.get(re.sub(r"[^a-z]", "", transport_name.lower()))
         if transport is None:
             raise ConfigError(
                 f"{fields.at('type' if 'type' in fields.values else 'transport')} is not a transport that toolscout "
-                "speaks",
+                "supports",
                 hint="use stdio, http or sse",
             )
         needed = "command" if transport == "stdio" else "url"
         if not (command if transport == "stdio" else url_field):
-            raise ConfigError(f"{fields.at(needed)} is missing", hint=f"a server of type {said} needs one")
+            raise ConfigError(f"{fields.at(needed)} is missing", hint=f"a server of type {transport_name} needs one")
         return transport, False
     if command and url_field:
-        raise ConfigError(f"{fields.at('type')} is missing", hint="it has a command and a URL: say stdio, http or sse")
+        raise ConfigError(
+            f"{fields.at('type')} is missing",
+            hint="the entry has a command and a URL: add a type, one of stdio, http or sse",
+        )
     if command:
         return "stdio", False
     if url_field is None:
-        raise ConfigError(f"{fields.where} has neither a command nor a url", hint="give it one of them")
+        raise ConfigError(f"{fields.where} has neither a command nor a url", hint="add one of them")
     if url_field == "httpUrl":
         return "http", False
     path = re.split(r"[?#]", fields.text(url_field) or "")[0]
@@ -112,7 +119,7 @@ def _transport(fields: Fields) -> tuple[Transport, bool]:
 
 
 def _host_timeout_s(fields: Fields, file_name: str) -> float | None:
-    """Read a host's own deadline: most hosts count milliseconds, some seconds; nobody waits 1,000 seconds."""
+    """Read the host's timeout: most hosts use milliseconds, some seconds, and none waits 1,000 seconds."""
     seconds, timeout = fields.number("timeout_s"), fields.number("timeout")
     if seconds is not None or timeout is None:
         return seconds
@@ -120,18 +127,18 @@ def _host_timeout_s(fields: Fields, file_name: str) -> float | None:
 
 
 def _environment(
-    fields: Fields, variables: Variables, filled: Callable[[str, str], str], *, enabled: bool
+    fields: Fields, variables: Variables, expand: Callable[[str, str], str], *, enabled: bool
 ) -> dict[str, str]:
-    """Return what the process gets: a file of variables, those handed on by name, those written out."""
+    """Return the variables of the process: from a file, then passed on by name, then given as values."""
     env: dict[str, str] = {}
     file = fields.text("envFile")
     if file and enabled:
-        env.update(_env_file(filled(file, "envFile"), variables.workspace, fields.at("envFile")))
+        env.update(_env_file(expand(file, "envFile"), variables.workspace, fields.at("envFile")))
     for item in fields.items("env_vars"):
         name = str(item.get("name")) if isinstance(item, Mapping) else str(item)
         if name in variables.environ:
             env[name] = variables.environ[name]
-    return {**env, **_variables(fields, filled)}
+    return {**env, **_variables(fields, expand)}
 
 
 def _env_file(path: str, workspace: str, where: str) -> dict[str, str]:
@@ -141,62 +148,66 @@ def _env_file(path: str, workspace: str, where: str) -> dict[str, str]:
         raise ConfigError(f"{where}: {error.message}", hint=error.hint) from None
     env: dict[str, str] = {}
     for line in lines:
-        found = _ASSIGNMENT.fullmatch(line)
-        if found:
-            text = found[2]
+        assignment = _ASSIGNMENT.fullmatch(line)
+        if assignment:
+            name, text = assignment.groups()
             quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-            env[found[1]] = text[1:-1] if quoted else re.sub(r"\s+#.*", "", text)
+            env[name] = text[1:-1] if quoted else re.sub(r"\s+#.*", "", text)
     return env
 
 
-def _headers(fields: Fields, filled: Callable[[str, str], str], place: str = "") -> dict[str, str]:
+def _headers(fields: Fields, expand: Callable[[str, str], str], parent: str = "") -> dict[str, str]:
     headers = fields.pairs("headers")
     for name in headers:
         if not _HEADER.fullmatch(name):
-            raise ConfigError(f"{fields.at('headers')} holds a name that no header can have", hint="use letters and -")
-    return {name: filled(text, f"{place}headers.{name}") for name, text in headers.items()}
+            raise ConfigError(f"{fields.at('headers')} contains an invalid header name", hint="use letters and -")
+    return {name: expand(text, f"{parent}headers.{name}") for name, text in headers.items()}
 
 
-def _variables(fields: Fields, filled: Callable[[str, str], str], place: str = "") -> dict[str, str]:
+def _variables(fields: Fields, expand: Callable[[str, str], str], parent: str = "") -> dict[str, str]:
     env = fields.pairs("env")
     for name in env:
         if not name or "=" in name or "\0" in name:
-            raise ConfigError(f"{fields.at('env')} holds a name that no process can have", hint="look for = or NUL")
-    return {name: filled(text, f"{place}env.{name}") for name, text in env.items()}
+            raise ConfigError(
+                f"{fields.at('env')} contains an invalid variable name", hint="a name is not empty and has no = or NUL"
+            )
+    return {name: expand(text, f"{parent}env.{name}") for name, text in env.items()}
 
 
-def _users(own: Fields, filled: Callable[[str, str], str]) -> dict[str, OwnCredentials]:
-    """Read the credentials of single users; another tenant's stand under `TENANT/USER`."""
-    users: dict[str, OwnCredentials] = {}
-    for name, values in own.child("users").values.items():
-        place = f"toolscout.users.{name}."
-        fields = Fields(values, own.at("users", name))
-        users[name] = OwnCredentials(headers=_headers(fields, filled, place), env=_variables(fields, filled, place))
+def _users(options: Fields, expand: Callable[[str, str], str]) -> dict[str, UserCredentials]:
+    """Read the credentials of single users: `USER` in the local tenant, `TENANT/USER` in others."""
+    users: dict[str, UserCredentials] = {}
+    for name, values in options.child("users").values.items():
+        parent = f"toolscout.users.{name}."
+        fields = Fields(values, options.at("users", name))
+        users[name] = UserCredentials(headers=_headers(fields, expand, parent), env=_variables(fields, expand, parent))
         fields.finish()
     return users
 
 
 def _check_url(fields: Fields, server: ServerConfig) -> None:
-    """Refuse what is no web address; the message shows none of it, since a URL may carry a secret."""
+    """Refuse a URL that is not a web address; the message does not show it, since a URL may contain a secret."""
     if server.transport == "stdio" or not server.enabled:
         return
     try:
         parts = urlsplit(server.url)
-        wrong = parts.scheme not in ("http", "https") or not parts.hostname or (parts.port or 1) < 1
+        invalid = parts.scheme not in ("http", "https") or not parts.hostname or (parts.port or 1) < 1
     except ValueError:
-        wrong = True
-    if wrong:
-        raise ConfigError(f"{fields.at('url')} must be an http:// or https:// address with a host", hint="correct it")
+        invalid = True
+    if invalid:
+        raise ConfigError(
+            f"{fields.at('url')} must be an http:// or https:// address with a host", hint="correct the URL"
+        )
 
 
-def _oauth(own: Fields, filled: Callable[[str, str], str]) -> OAuthConfig | None:
-    if own.get("oauth") is None:
+def _oauth(options: Fields, expand: Callable[[str, str], str]) -> OAuthConfig | None:
+    if options.get("oauth") is None:
         return None
-    fields = own.child("oauth")
+    fields = options.child("oauth")
 
     def text(name: str) -> str | None:
         value = fields.text(name)
-        return filled(value, f"toolscout.oauth.{name}") if value else None
+        return expand(value, f"toolscout.oauth.{name}") if value else None
 
     oauth = OAuthConfig(
         client_id=text("client_id") or "",
@@ -212,20 +223,20 @@ def _oauth(own: Fields, filled: Callable[[str, str], str]) -> OAuthConfig | None
     return oauth
 
 
-def _overlay(own: Fields) -> Overlay:
+def _overlay(fields: Fields) -> Overlay:
     return Overlay(
-        description=own.text("description"),
-        category=own.text("category"),
-        tags=own.texts("tags"),
-        keywords=own.texts("keywords"),
-        examples=own.items("examples"),
-        related=own.texts("related"),
+        description=fields.text("description"),
+        category=fields.text("category"),
+        tags=fields.texts("tags"),
+        keywords=fields.texts("keywords"),
+        examples=fields.items("examples"),
+        related=fields.texts("related"),
     )
 
 
-def _tool_overlays(own: Fields) -> dict[str, Overlay]:
+def _tool_overlays(options: Fields) -> dict[str, Overlay]:
     overlays: dict[str, Overlay] = {}
-    tools = own.child("tools")
+    tools = options.child("tools")
     for name, values in tools.values.items():
         fields = Fields(values, tools.at(name))
         overlays[name] = replace(_overlay(fields), enabled=fields.flag("enabled"), trusted=fields.flag("trusted"))
@@ -233,8 +244,8 @@ def _tool_overlays(own: Fields) -> dict[str, Overlay]:
     return overlays
 
 
-def _whole(own: Fields, name: str) -> int | None:
-    value = own.number(name)
+def _whole_number(fields: Fields, name: str) -> int | None:
+    value = fields.number(name)
     if value is not None and value != int(value):
-        raise own.wrong_type(name, "a whole number")
+        raise fields.wrong_type(name, "a whole number")
     return None if value is None else int(value)

@@ -1,4 +1,4 @@
-"""Files of different hosts, read into one shape: a name and an entry for each server."""
+"""Config files of different agent hosts, read into one shape: a name and an entry for each server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolscout.errors import ConfigError
 from toolscout.fields import Fields
 
 SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
-"""The keys under which hosts list their servers: most of them, VS Code, Zed, Codex."""
+"""The keys under which hosts list their servers: most hosts, VS Code, Zed, Codex."""
 
 _EDITOR_FOLDERS = frozenset({".vscode", ".cursor", ".gemini", ".zed", ".codex", ".claude", ".kiro"})
 _LAUNCHERS = frozenset({"uvx", "uv", "pipx"})
@@ -24,37 +24,37 @@ _LAUNCHERS = frozenset({"uvx", "uv", "pipx"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """One file: its entries as they stand, and what else in it matters to them."""
+    """One config file: its server entries before variables are filled in, and what is needed to read them."""
 
     file: str
     entries: Mapping[str, Any]
     inputs: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    own: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     """The file's `toolscout` object."""
     workspace: str = ""
     host: str = ""
-    """The host that the entries were written for, where that is known."""
+    """The host that the entries were written for, if known."""
 
 
 def read_config_file(path: str | Path) -> ConfigFile:
-    """Read a file of any known format."""
+    """Read a config file of any known format."""
     file, values = str(path), load(path)
-    own = Fields(values.get("toolscout", {}), f"{file}: toolscout").values
-    imported = own.get("imported")
+    options = Fields(values.get("toolscout", {}), f"{file}: toolscout").values
+    imported = options.get("imported")
     imported = imported if isinstance(imported, Mapping) else {}
     origin = PurePath(str(imported.get("file") or Path(path).absolute()))
     return ConfigFile(
         file=file,
         entries=_entries(values, file),
         inputs=_inputs(values, file),
-        own=own,
+        options=options,
         workspace=str(imported.get("workspace") or workspace_of(origin)),
         host=str(imported.get("host") or ("gemini" if origin.parent.name == ".gemini" else "")),
     )
 
 
 def load(path: str | Path) -> dict[str, Any]:
-    """Parse a file as JSON with comments, or as TOML; what is wrong is told with its line."""
+    """Parse a file as JSON with comments, or as TOML; an error names the line."""
     text = read_text(path)
     hint = "correct the file"
     try:
@@ -62,20 +62,22 @@ def load(path: str | Path) -> dict[str, Any]:
             return tomllib.loads(text)
         values = read_jsonc(text if text.strip() else "{}")
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})", hint=hint) from None
+        raise ConfigError(
+            f"{path}:{error.lineno}: invalid JSON: {error.msg} (column {error.colno})", hint=hint
+        ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}", hint=hint) from None
+        raise ConfigError(f"{path}: invalid TOML: {error}", hint=hint) from None
     except RecursionError:
         raise ConfigError(f"{path}: nested too deeply", hint=hint) from None
     except ValueError:
-        raise ConfigError(f"{path}: holds a number of thousands of digits", hint=hint) from None
+        raise ConfigError(f"{path}: contains a number with thousands of digits", hint=hint) from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: must hold an object", hint="see docs/config.md")
+        raise ConfigError(f"{path}: must contain an object", hint="see docs/config.md")
     return values
 
 
 def read_text(path: str | Path) -> str:
-    """Read a file as UTF-8, with or without a byte order mark; line ends stay as they are."""
+    """Read a file as UTF-8, with or without a byte order mark; line endings are kept."""
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -85,7 +87,7 @@ def read_text(path: str | Path) -> str:
 
 
 def is_toolscout(entry: Any) -> bool:
-    """Say whether an entry starts toolscout itself, directly or through a launcher."""
+    """Return whether an entry starts toolscout itself, directly or through a launcher."""
     if not isinstance(entry, Mapping):
         return False
     command, args = entry.get("command"), entry.get("args") or []
@@ -99,7 +101,7 @@ def is_toolscout(entry: Any) -> bool:
 
 
 def workspace_of(file: PurePath) -> PurePath:
-    """Return the folder that a config file is about: its own, or the one around an editor's hidden folder."""
+    """Return the workspace of a config file: its folder, or the parent of an editor's hidden folder."""
     folder = file.parent
     if folder.name == "settings" and folder.parent.name == ".kiro":
         folder = folder.parent
@@ -107,37 +109,37 @@ def workspace_of(file: PurePath) -> PurePath:
 
 
 def _entries(values: Mapping[str, Any], file: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     nested = values.get("mcp")
-    places = [values, nested] if isinstance(nested, Mapping) else [values]
-    listed = [(key, place[key]) for place in places for key in SECTIONS if key in place]
-    for key, servers in listed:
+    parents = [values, nested] if isinstance(nested, Mapping) else [values]
+    sections = [(key, parent[key]) for parent in parents for key in SECTIONS if key in parent]
+    for key, servers in sections:
         for title, entry in Fields(servers, f"{file}: {key}").values.items():
-            found[title] = _from_codex(entry) if key == "mcp_servers" else _from_zed(entry)
-    if not listed and is_server_json(values):
+            entries[title] = _from_codex(entry) if key == "mcp_servers" else _from_zed(entry)
+    if not sections and is_server_json(values):
         title, entry = read_server_json(values, file)
         return {title: entry}
-    if not listed and "toolscout" not in values:
+    if not sections and "toolscout" not in values:
         raise ConfigError(
-            f"{file}: lists no servers", hint=f"servers stand under one of {', '.join(SECTIONS)}; see docs/config.md"
+            f"{file}: lists no servers", hint=f"list servers under one of {', '.join(SECTIONS)}; see docs/config.md"
         )
-    return found
+    return entries
 
 
 def _inputs(values: Mapping[str, Any], file: str) -> dict[str, str | None]:
-    declared = values.get("inputs")
-    found: dict[str, str | None] = {}
-    for number, item in enumerate(declared if isinstance(declared, list) else []):
+    declarations = values.get("inputs")
+    defaults: dict[str, str | None] = {}
+    for number, item in enumerate(declarations if isinstance(declarations, list) else []):
         fields = Fields(item, f"{file}: inputs[{number}]")
         name = fields.text("id")
         default = fields.get("default")
         if name:
-            found[name] = None if default is None else str(default)
-    return found
+            defaults[name] = None if default is None else str(default)
+    return defaults
 
 
 def _from_zed(entry: Any) -> Any:
-    """Lift the parts of a command that is an object, as older Zed writes it."""
+    """Flatten a command that is an object, as older versions of Zed write it."""
     if isinstance(entry, Mapping) and isinstance(entry.get("command"), Mapping):
         command = dict(entry["command"])
         path = command.pop("path", None)
@@ -146,16 +148,16 @@ def _from_zed(entry: Any) -> Any:
 
 
 def _from_codex(entry: Any) -> Any:
-    """Spell Codex's fields as the other hosts do: what it takes from the environment becomes a reference."""
+    """Rename Codex's fields to those of other hosts; values from the environment become references."""
     if not isinstance(entry, Mapping):
         return entry
     renamed = {"http_headers": "headers", "tool_timeout_sec": "timeout_s"}
-    given = {renamed.get(name, name): value for name, value in entry.items()}
-    secret = {}
-    if isinstance(given.get("env_http_headers"), Mapping):
-        secret = {name: f"${{env:{variable}}}" for name, variable in given.pop("env_http_headers").items()}
-    if token := given.pop("bearer_token_env_var", None):
-        secret["Authorization"] = f"Bearer ${{env:{token}}}"
-    if secret and isinstance(given.get("headers", {}), Mapping):
-        given["headers"] = {**given.get("headers", {}), **secret}
-    return given
+    fields = {renamed.get(name, name): value for name, value in entry.items()}
+    secret_headers = {}
+    if isinstance(fields.get("env_http_headers"), Mapping):
+        secret_headers = {name: f"${{env:{variable}}}" for name, variable in fields.pop("env_http_headers").items()}
+    if token := fields.pop("bearer_token_env_var", None):
+        secret_headers["Authorization"] = f"Bearer ${{env:{token}}}"
+    if secret_headers and isinstance(fields.get("headers", {}), Mapping):
+        fields["headers"] = {**fields.get("headers", {}), **secret_headers}
+    return fields

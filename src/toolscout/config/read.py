@@ -1,4 +1,4 @@
-"""Config files in, one Config out: later files win, and what was replaced or skipped is noted."""
+"""Reads and merges config files: later files win, and a note says what was replaced or skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolscout.fields import Fields
 
 
 def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, str] | None = None) -> Config:
-    """Read and merge config files; variables come from `environ`, the process's own environment unless given."""
+    """Read and merge config files; variables come from `environ`, by default the environment of the process."""
     environ = os.environ if environ is None else environ
     files = [paths] if isinstance(paths, (str, Path)) else list(paths)
     servers: dict[str, ServerConfig] = {}
@@ -23,13 +23,13 @@ def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, 
     notes: list[str] = []
     surface = None
     for file in files:
-        document = read_config_file(file)
-        own = Fields(document.own, f"{document.file}: toolscout")
-        own.get("imported")
-        core += own.texts("core")
-        surface = own.text("surface") or surface
-        own.finish()
-        for server in _servers(document, environ, notes):
+        config_file = read_config_file(file)
+        options = Fields(config_file.options, f"{config_file.file}: toolscout")
+        options.get("imported")  # written by `toolscout import`, read only by its --undo
+        core += options.texts("core")
+        surface = options.text("surface") or surface
+        options.finish()
+        for server in _servers(config_file, environ, notes):
             if server.title in servers:
                 notes.append(f"server {server.title!r} of {servers[server.title].source} is replaced by {file}")
             servers[server.title] = server
@@ -42,24 +42,24 @@ def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, 
     )
 
 
-def _servers(document: ConfigFile, environ: Mapping[str, str], notes: list[str]) -> Iterable[ServerConfig]:
+def _servers(config_file: ConfigFile, environ: Mapping[str, str], notes: list[str]) -> Iterable[ServerConfig]:
     variables = Variables(
-        environ=environ, workspace=document.workspace, inputs=document.inputs, bare=document.host == "gemini"
+        environ=environ, workspace=config_file.workspace, inputs=config_file.inputs, bare=config_file.host == "gemini"
     )
-    for title, entry in document.entries.items():
-        where = f"{document.file}: server {title!r}"
+    for title, entry in config_file.entries.items():
+        where = f"{config_file.file}: server {title!r}"
         if not title.strip():
-            raise ConfigError(f"{where} needs a name", hint="give it one")
+            raise ConfigError(f"{where} has an empty name", hint="give the server a name")
         if is_toolscout(entry):
             notes.append(f"{where} is toolscout itself; it is skipped")
         elif _of_extension(entry):
             notes.append(f"{where} is started by an extension of its host; it is skipped")
         else:
-            yield read_entry(title, entry, document, variables, notes.append)
+            yield read_entry(title, entry, config_file, variables, notes.append)
 
 
 def _of_extension(entry: object) -> bool:
-    """Say whether an entry only configures what an extension of Zed starts."""
+    """Return whether an entry only configures a server that an extension of Zed starts."""
     if not isinstance(entry, Mapping) or "command" in entry or "url" in entry:
         return False
     return entry.get("source") == "extension" or "settings" in entry

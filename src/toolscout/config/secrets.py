@@ -1,4 +1,4 @@
-"""Secrets that a config names and does not hold: files, and the keyring of the system. No message shows a value."""
+"""Secrets that a config refers to: files, and the system's keyring. No message shows a value."""
 
 from __future__ import annotations
 
@@ -13,52 +13,54 @@ _MOST_BYTES = 65_536
 
 
 def is_secret(inner: str) -> bool:
-    """Say whether what stands between the braces of a reference names a secret."""
+    """Return whether the text between the braces of a reference names a secret."""
     return inner.startswith((FILE, KEYRING))
 
 
 def read_secret(inner: str, folder: str, where: str) -> str:
-    """Return the secret that a reference names; a relative file begins at `folder`."""
+    """Return the secret that a reference names; a relative path starts at `folder`."""
     if inner.startswith(FILE):
         return _from_file(Path(folder) / Path(inner.removeprefix(FILE)).expanduser(), where)
     return _from_keyring(inner.removeprefix(KEYRING), where)
 
 
 def _from_file(path: Path, where: str) -> str:
-    """Read a file as editors and secret stores write it: a line break at its end does not count."""
+    """Read a secret from a file; one line break at the end, as editors and secret stores write it, is removed."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
-            raise ConfigError(f"{where}: {path} is larger than any secret", hint="name the file that holds it alone")
+            raise ConfigError(
+                f"{where}: {path} is too large for a secret", hint="name a file that contains only the secret"
+            )
         return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except OSError as error:
         raise ConfigError(
             f"{where}: {path} cannot be read: {error.strerror}", hint="check the path and its permissions"
         ) from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{where}: {path} is no text", hint="a secret is UTF-8") from None
+        raise ConfigError(f"{where}: {path} is not UTF-8 text", hint="save the secret as UTF-8") from None
 
 
 def _from_keyring(name: str, where: str) -> str:
     service, _, user = name.rpartition("/")
     if not service or not user:
-        raise ConfigError(f"{where}: {name!r} names no secret of a keyring", hint="write ${keyring:SERVICE/USER}")
+        raise ConfigError(f"{where}: {name!r} is not a keyring entry", hint="write ${keyring:SERVICE/USER}")
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError:
         raise ConfigError(
-            f"{where}: a keyring is named, and what reads it is not installed", hint="pip install 'toolscout[keyring]'"
+            f"{where}: reading a keyring needs an extra package", hint="pip install 'toolscout[keyring]'"
         ) from None
     try:
-        found = keyring.get_password(service, user)
+        secret = keyring.get_password(service, user)
     except KeyringError as error:
         raise ConfigError(
             f"{where}: the keyring cannot be read ({type(error).__name__})", hint="unlock it, or use a file"
         ) from None
-    if found is None:
+    if secret is None:
         raise ConfigError(
-            f"{where}: the keyring has no secret {service}/{user}", hint=f"`keyring set {service} {user}` puts it there"
+            f"{where}: the keyring has no secret {service}/{user}", hint=f"add it with `keyring set {service} {user}`"
         )
-    return str(found)
+    return str(secret)

@@ -1,4 +1,4 @@
-"""What a config file says, as data. Whatever may hold a secret is left out of every repr."""
+"""The content of config files as data. Fields that may contain a secret are not part of any repr."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Transport = Literal["stdio", "http", "sse"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthConfig:
-    """How toolscout authorizes itself at a server: client credentials, or a token that is kept in a file."""
+    """How toolscout authenticates to a server: with client credentials, or with a token from a file."""
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     token_url: str | None = None
-    """Where tokens are given out; None means that the server's own metadata says it."""
+    """The token endpoint; None takes it from the server's metadata."""
     scopes: tuple[str, ...] = ()
     token_file: str | None = None
-    """A file that holds a token; the client's credentials, where there are some, renew it."""
+    """A file with a token; client credentials, if given, renew it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCredentials:
-    """What a server gets for one user, over what it gets for everyone."""
+class UserCredentials:
+    """Headers and variables for one user. They override those of the server."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -35,13 +35,13 @@ class OwnCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """One server as the operator wrote it down, with its variables filled in."""
+    """One server of a config file, with its variables filled in."""
 
     title: str
-    """The name in the config file, as spelt."""
+    """The name in the config file."""
     transport: Transport
     transport_guessed: bool = False
-    """Whether the file gives a URL without saying how to speak to it, so that `http` may turn out to be `sse`."""
+    """Whether the file has a URL without a transport, so that `http` may turn out to be `sse`."""
     command: str = ""
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -52,34 +52,34 @@ class ServerConfig:
     timeout_s: float = 30.0
     concurrency: int = 8
     enabled: bool = True
-    """Whether it is used at all; the variables of a server that is not are left as they stand."""
+    """Whether the server is used; variables of a disabled server are not filled in."""
     trusted: bool = True
     private: bool = False
-    """Whether its URL may lead to loopback and private addresses."""
+    """Whether its URL may resolve to loopback and private addresses."""
     shared: bool = False
     """Whether tenants may share one live session."""
-    users: Mapping[str, OwnCredentials] = field(default_factory=dict, repr=False)
-    """Users with credentials of their own, by `USER` for those of the local tenant, by `TENANT/USER` for others."""
+    users: Mapping[str, UserCredentials] = field(default_factory=dict, repr=False)
+    """Credentials of single users: keys are `USER` in the local tenant, `TENANT/USER` in others."""
     overlay: Overlay = field(default_factory=Overlay)
     tool_overlays: Mapping[str, Overlay] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Fields of the host that toolscout does not read."""
     source: str = ""
-    """The file that it came from."""
+    """The file that lists the server."""
 
-    def own(self, caller: Caller) -> ServerConfig | None:
-        """Return this config with the caller's own credentials; None for those who have none."""
-        # A name with a slash in it could pass for another tenant's user.
+    def for_user(self, caller: Caller) -> ServerConfig | None:
+        """Return this config with the caller's own credentials, None when the caller has none."""
+        # A name with a slash could be mistaken for a user of another tenant.
         if caller.user is None or "/" in caller.tenant + caller.user:
             return None
-        found = self.users.get(caller.user if caller.tenant == LOCAL else f"{caller.tenant}/{caller.user}")
-        if found is None:
+        credentials = self.users.get(caller.user if caller.tenant == LOCAL else f"{caller.tenant}/{caller.user}")
+        if credentials is None:
             return None
-        return replace(self, headers={**self.headers, **found.headers}, env={**self.env, **found.env})
+        return replace(self, headers={**self.headers, **credentials.headers}, env={**self.env, **credentials.env})
 
     @property
     def server(self) -> Server:
-        """Return the server as the catalogue knows it."""
+        """The server as it is stored in the catalogue."""
         return Server(
             key=server_slug(self.title),
             title=self.title,
@@ -91,7 +91,7 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Everything that the config files say, merged."""
+    """The merged content of all config files."""
 
     servers: tuple[ServerConfig, ...] = ()
     core: tuple[str, ...] = ()
@@ -99,4 +99,4 @@ class Config:
     surface: str | None = None
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the operator may want to know: a server replaced, skipped, or written with an unknown variable."""
+    """Notes for the operator: a server was replaced or skipped, or has an unknown variable."""

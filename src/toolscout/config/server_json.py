@@ -1,4 +1,4 @@
-"""`server.json`, the registry's description of one server, as the entry that a host's config would have for it."""
+"""`server.json`, the MCP registry's description of a server, converted to an entry of a host's config."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def is_server_json(values: Mapping[str, Any]) -> bool:
-    """Say whether a file describes one server of the registry."""
+    """Return whether a file is a `server.json`."""
     return isinstance(values.get("name"), str) and ("packages" in values or "remotes" in values)
 
 
 def read_server_json(values: Mapping[str, Any], file: str) -> tuple[str, dict[str, Any]]:
-    """Return the server's name and entry: a package that runs here where there is one, else a remote."""
+    """Return the server's name and entry: a package that can be run here, or else a remote server."""
     name = str(values["name"])
     where = f"{file}: server {name!r}"
-    whole = Fields(values, where)
-    packages = [Fields(item, whole.at("packages")) for item in whole.items("packages")]
-    remotes = [Fields(item, whole.at("remotes")) for item in whole.items("remotes")]
+    fields = Fields(values, where)
+    packages = [Fields(item, fields.at("packages")) for item in fields.items("packages")]
+    remotes = [Fields(item, fields.at("remotes")) for item in fields.items("remotes")]
     for package in packages:
         if package.text("registryType") in _LAUNCH and _transport(package) == "stdio":
             return name, _run(package)
     for kind in ("streamable-http", "sse"):
         for remote in remotes:
             if remote.text("type") == kind:
-                url = _filled(remote.text("url") or "", remote)
-                return name, {"type": kind, "url": url, "headers": _named(remote, "headers")}
-    known = ", ".join(_LAUNCH)
-    raise ConfigError(f"{where} has neither a package that can be run here nor a remote", hint=f"packages: {known}")
+                url = _with_variables(remote.text("url") or "", remote)
+                return name, {"type": kind, "url": url, "headers": _name_values(remote, "headers")}
+    types = ", ".join(_LAUNCH)
+    raise ConfigError(
+        f"{where} has neither a package that toolscout can run nor a remote", hint=f"package types: {types}"
+    )
 
 
 def _transport(package: Fields) -> str:
@@ -49,14 +51,14 @@ def _transport(package: Fields) -> str:
 def _run(package: Fields) -> dict[str, Any]:
     kind, identifier = str(package.text("registryType")), package.text("identifier") or ""
     version = package.text("version")
-    env = _named(package, "environmentVariables")
+    env = _name_values(package, "environmentVariables")
     launch = list(_LAUNCH[kind])
     if kind == "oci":
         launch += [word for name in env for word in ("-e", name)]
-        named = identifier if not version or ":" in identifier else f"{identifier}:{version}"
+        package_name = identifier if not version or ":" in identifier else f"{identifier}:{version}"
     else:
-        named = f"{identifier}@{version}" if version else identifier
-    launch += [*_words(package, "runtimeArguments"), named]
+        package_name = f"{identifier}@{version}" if version else identifier
+    launch += [*_words(package, "runtimeArguments"), package_name]
     args = _words(package, "packageArguments")
     if kind == "nuget" and args:
         launch.append("--")
@@ -73,37 +75,37 @@ def _words(package: Fields, name: str) -> list[str]:
         if argument.text("type") == "named":
             words.append(argument.text("name") or "")
         if value is not None:
-            words.append(_filled(value, argument))
+            words.append(_with_variables(value, argument))
         elif argument.text("type") != "named":
             hint = argument.text("valueHint") or "an argument"
-            raise ConfigError(f"{argument.where}: {hint} has no value", hint="give it a `value` in the file")
+            raise ConfigError(f"{argument.where}: {hint} has no value", hint="add a `value` for it in the file")
     return words
 
 
-def _named(place: Fields, name: str) -> dict[str, str]:
-    """Return what the description asks for by name: fixed, from the environment, or left out when optional."""
-    found: dict[str, str] = {}
-    for item in place.items(name):
-        wanted = Fields(item, place.at(name))
-        key, value, default = wanted.text("name") or "", wanted.text("value"), wanted.text("default")
+def _name_values(parent: Fields, name: str) -> dict[str, str]:
+    """Return headers or variables: with a fixed value, from the environment, or omitted when optional."""
+    values: dict[str, str] = {}
+    for item in parent.items(name):
+        fields = Fields(item, parent.at(name))
+        key, value, default = fields.text("name") or "", fields.text("value"), fields.text("default")
         variable = re.sub(r"\W", "_", key)
         if value is not None:
-            found[key] = _filled(value, wanted)
+            values[key] = _with_variables(value, fields)
         elif default is not None:
-            found[key] = f"${{{variable}:-{default}}}"
-        elif wanted.flag("isRequired"):
-            found[key] = f"${{{variable}}}"
-    return found
+            values[key] = f"${{{variable}:-{default}}}"
+        elif fields.flag("isRequired"):
+            values[key] = f"${{{variable}}}"
+    return values
 
 
-def _filled(text: str, place: Fields) -> str:
-    """Fill `{name}` in from the variables that stand beside the text, or else from the environment."""
-    variables = place.child("variables")
+def _with_variables(text: str, fields: Fields) -> str:
+    """Fill in `{name}` from the `variables` of the same object, or else from the environment."""
+    variables = fields.child("variables")
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in variables.values:
-            return found[0]
-        variable = variables.child(found[1])
-        return variable.text("value", "default") or f"${{{found[1]}}}"
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in variables.values:
+            return match[0]
+        variable = variables.child(match[1])
+        return variable.text("value", "default") or f"${{{match[1]}}}"
 
     return _PLACEHOLDER.sub(value, text)

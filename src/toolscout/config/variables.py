@@ -23,30 +23,28 @@ _FOLDERS = ("workspaceFolder", "workspaceFolderBasename", "userHome", "pathSepar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variables:
-    """What references in one file may stand for."""
+    """The values of references in one config file."""
 
     environ: Mapping[str, str] = field(repr=False)
     workspace: str
-    """What `${workspaceFolder}` means unless the host hands its own meaning on."""
+    """The value of `${workspaceFolder}`, unless the host passes its own in the environment."""
     inputs: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    """The inputs that the file declares, with their defaults."""
+    """The inputs that the file declares, with their default values."""
     bare: bool = False
-    """Whether `$VAR` counts too, as it does in Gemini's files."""
+    """Whether `$VAR` is a reference too, as in Gemini's files."""
 
     def expand(self, text: str, where: str) -> str:
-        """Fill in every reference; one without a value is an error that names it, never an empty string."""
+        """Fill in every reference; a missing variable is an error that names it, never an empty string."""
 
-        def filled(found: re.Match[str]) -> str:
-            if found[1] is None:
-                return self._environ(found[2], None, where)
-            return self._value(found[1], found[0], where)
+        def value_of(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return self._environ(match[2], None, where)
+            return self._value(match[1], match[0], where)
 
         if _NESTED.search(text):
-            raise ConfigError(
-                f"{where}: a variable stands inside another", hint="use one variable with a plain default"
-            )
-        # One pass: what a variable holds is never read as a reference again.
-        return (_WITH_BARE if self.bare else _REFERENCE).sub(filled, text)
+            raise ConfigError(f"{where}: a variable contains another", hint="use one variable with a plain default")
+        # A single pass: the value of a variable is never expanded again.
+        return (_WITH_BARE if self.bare else _REFERENCE).sub(value_of, text)
 
     def _value(self, inner: str, reference: str, where: str) -> str:
         if inner in _FOLDERS:
@@ -61,7 +59,7 @@ class Variables:
         return self._environ(named["env"] or named["name"], named["default"], where)
 
     def _environ(self, name: str, default: str | None, where: str) -> str:
-        value = self._given(name)
+        value = self._environment_value(name)
         if default is not None:
             return value or default
         if value is None:
@@ -73,15 +71,15 @@ class Variables:
 
     def _input(self, name: str, where: str) -> str:
         variable = input_variable(name)
-        value = self._given(variable)
+        value = self._environment_value(variable)
         if value is None:
             value = self.inputs.get(name)
         if value is None:
             raise ConfigError(f"{where}: the input {name} has no value", hint=f"set {variable}, or give it a default")
         return value
 
-    def _given(self, name: str) -> str | None:
-        """Return what the environment says; a host that could not fill a reference in hands on the reference."""
+    def _environment_value(self, name: str) -> str | None:
+        """Return the value in the environment, None if it is only the reference that a host could not fill in."""
         value = self.environ.get(name)
         return None if value is None or (name, value) in references(value, bare=True) else value
 
@@ -90,7 +88,7 @@ class Variables:
             return self.environ.get("HOME") or self.environ.get("USERPROFILE") or os.path.expanduser("~")  # noqa: PTH111
         if name in ("pathSeparator", "/"):
             return os.sep
-        workspace = self._given(WORKSPACE) or self.workspace
+        workspace = self._environment_value(WORKSPACE) or self.workspace
         return workspace if name == "workspaceFolder" else os.path.basename(workspace)  # noqa: PTH119
 
 
@@ -100,22 +98,22 @@ def input_variable(name: str) -> str:
 
 
 def references(text: str, *, bare: bool = False) -> Iterator[tuple[str, str]]:
-    """Return (environment variable, reference) for whatever a text needs from outside its file."""
-    for found in _REFERENCE.finditer(text):
-        inner = found[1]
+    """Yield (environment variable, reference) for every value that a text needs from outside its file."""
+    for match in _REFERENCE.finditer(text):
+        inner = match[1]
         named = _NAMED.fullmatch(inner)
         if inner.startswith("input:"):
-            yield input_variable(inner.removeprefix("input:")), found[0]
+            yield input_variable(inner.removeprefix("input:")), match[0]
         elif inner in ("workspaceFolder", "workspaceFolderBasename"):
             yield WORKSPACE, "${workspaceFolder}"
         elif inner not in _FOLDERS and named is not None:
-            yield named["env"] or named["name"], found[0]
+            yield named["env"] or named["name"], match[0]
     if bare:
-        yield from ((found[1], found[0]) for found in _BARE.finditer(_REFERENCE.sub("", text)))
+        yield from ((match[1], match[0]) for match in _BARE.finditer(_REFERENCE.sub("", text)))
 
 
 def unknown_references(text: str) -> bool:
-    """Say whether a text holds a `${...}` that stands for nothing known; it is left as it is."""
+    """Return whether a text contains a `${...}` that is not a known reference; it is left unchanged."""
     return any(
         inner not in _FOLDERS
         and not inner.startswith("input:")

@@ -125,12 +125,12 @@ class SessionPool:
 
     def at_home(self, caller: Caller) -> bool:
         """Say whether a caller uses the first session."""
-        return (self._config.shared or caller.tenant == LOCAL) and self._config.own(caller) is None
+        return (self._config.shared or caller.tenant == LOCAL) and self._config.for_user(caller) is None
 
     @asynccontextmanager
     async def session(self, caller: Caller) -> AsyncIterator[Session]:
         """Lend a tenant's session, or a user's own, opened where there is none."""
-        own = self._config.own(caller)
+        own = self._config.for_user(caller)
         whose = caller.tenant, caller.user if own else None
         owned = self._sessions.get(whose)
         if owned is None or owned.over:
