@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,6 +52,23 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         patch.setenv("COLUMNS", "200")
         patch.delenv("FORCE_COLOR", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def weights_loaded_once() -> Iterator[None]:
+    """Load the weights of the built-in model once for all embedders of this process."""
+    load, bundled = builtin.load_model, Manifest.read()
+
+    @cache
+    def load_bundled(threads: int) -> tuple[Any, Any]:
+        return load(bundled, threads)
+
+    def load_model(manifest: Manifest, threads: int) -> tuple[Any, Any]:
+        return load_bundled(threads) if manifest == bundled else load(manifest, threads)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtin, "load_model", load_model)
         yield
 
 
@@ -177,20 +195,9 @@ class Ran:
 
 
 @pytest.fixture
-def toolscout(
-    embedder: SharedEmbedder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ran]:
+def toolscout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """Give the `toolscout` command, run in this process: arguments in, exit code and output out."""
     from toolscout.cli.app import main
-
-    # Every run would load the same weights again: those that are loaded already are as real.
-    own, load = embedder.inner, builtin._load
-    loaded = {threads: own._load(threads) for threads in (1, own._threads)}
-
-    def reuse(manifest: Manifest, threads: int) -> Any:
-        return loaded[threads] if manifest == own.manifest and threads in loaded else load(manifest, threads)
-
-    monkeypatch.setattr(builtin, "_load", reuse)
 
     def ran(*arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["toolscout", *arguments])

@@ -1,74 +1,196 @@
-"""Every code block of the README and the docs runs, and prints the tools that it shows."""
+"""Every code block of the README and the docs runs, and prints exactly what the page shows.
 
+- A `python` block runs. If it prints, a `text` block directly after it shows the output.
+- A `console` block holds `$ command` lines, each followed by its output where the page shows it.
+- A `toml` block is a policy. `json`, `jsonl` and other `text` blocks are only shown.
+
+The blocks of a page run in order, in one folder, as a reader would type them. Those of the README run as processes,
+the others in this process. Durations may differ from what is shown.
+"""
+
+from __future__ import annotations
+
+import logging
 import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
+from toolscout import Scout
 from toolscout.policy.policy_file import parse_policy
-from toolscout.sample import path as sample
+from toolscout.sample import path as sample_path
+
+pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
-BLOCKS = [
-    pytest.param(language, text, id=f"{page.stem}-{number}")
-    for page in PAGES
-    for number, (language, text) in enumerate(BLOCK.findall(page.read_text("utf-8")), start=1)
-]
-SHOWN_ONLY = {"json", "text", "jsonl"}
-INSTALLS = ("make ", "uv tool install ", "pip install ", "export ")
+README = ROOT / "README.md"
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+COLUMNS = "90"
+SHOWN_ONLY = {"json", "jsonl", "text"}
+INSTALLS = ("uv tool install ", "pip install ", "export ")
+
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```\n", re.S | re.M)
+_OUTPUT = re.compile(r"\A\n*```text\n(.*?)^```\n", re.S | re.M)
+_DURATION = re.compile(r"[\d.,]+ (ms|s)\b")
+_SCORE = re.compile(r"(?<![\d.])[01]\.\d\d(?!\d)")
+_SAVED = re.compile(r"[\d,]+ tokens instead of ([\d,]+)")
+
+Run = Callable[..., str]
+"""Runs `python CODE` or `toolscout ARGUMENT...` and returns what was printed, standard error last."""
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A user's home with the sample indexed and a tools.jsonl at hand."""
-    folder = tmp_path_factory.mktemp("home")
-    (folder / "tools.jsonl").write_bytes(sample().read_bytes())
-    (folder / "queries.jsonl").write_text('{"id": "1", "query": "send a mail", "gold": ["gmail__send_email"]}\n')
-    run(folder, [sys.executable, "-m", "toolscout", "index", "--sample"])
-    return folder
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; `output` is the text block directly after it."""
+
+    where: str
+    language: str
+    text: str
+    output: str | None
 
 
-def run(folder, command, check=True):
-    environment = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "COLUMNS": "120", "PYTHONUTF8": "1"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=check, timeout=120
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text("utf-8")
+    for fence in _FENCE.finditer(text):
+        output = _OUTPUT.match(text[fence.end() :])
+        line = text[: fence.start()].count("\n") + 1
+        yield Block(f"{page.name}:{line}", fence[1], fence[2], output[1] if output else None)
+
+
+@pytest.fixture
+def folder(sample_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with a tools.jsonl; the sample is indexed in the user's catalogue."""
+    (tmp_path / "tools.jsonl").write_bytes(sample_path().read_bytes())
+    (tmp_path / "queries.jsonl").write_text('{"id": "1", "query": "send a mail", "gold": ["gmail__send_email"]}\n')
+    catalogue = tmp_path / "data" / "toolscout" / "catalogue.db"
+    catalogue.parent.mkdir(parents=True)
+    catalogue.write_bytes(Path(sample_store.removeprefix("sqlite:///")).read_bytes())
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("COLUMNS", COLUMNS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs_and_prints_what_is_shown(
+    page: Path, folder: Path, toolscout: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(program: str, *arguments: str) -> str:
+        if program == "toolscout":
+            ran = toolscout(*arguments)
+            assert ran.code in (0, 1), ran.err
+            return str(ran.out + ran.err)
+        module = ModuleType("block")
+        capsys.readouterr()
+        with pytest.MonkeyPatch.context() as patch, restored_logging():
+            patch.setitem(sys.modules, "block", module)
+            exec(compile(arguments[0], "block", "exec"), vars(module))
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    for block in blocks(page):
+        check(block, run)
+
+
+@pytest.mark.process
+def test_every_block_of_the_readme_runs_as_a_command_and_prints_what_is_shown(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONUTF8": "1"}
+
+    def run(program: str, *arguments: str) -> str:
+        command = ["-m", "toolscout", *arguments] if program == "toolscout" else ["-W", "error", "-c", *arguments]
+        ran = subprocess.run(
+            [sys.executable, *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            env=environment,
+            encoding="utf-8",
+        )
+        assert ran.returncode in (0, 1 if program == "toolscout" else 0), ran.stdout
+        return ran.stdout
+
+    for block in blocks(README):
+        check(block, run)
+
+
+def check(block: Block, run: Run) -> None:
+    """Run a block and compare what it prints."""
+    if block.language == "python":
+        printed = run("python", block.text)
+        if block.output is not None or "print(" in block.text:
+            same(printed, block.output or "", block.where)
+    elif block.language == "console":
+        check_console(block, run)
+    elif block.language == "toml":
+        assert parse_policy(block.text).allow, block.where
+    else:
+        assert block.language in SHOWN_ONLY, f"{block.where}: a {block.language} block is neither run nor known"
+
+
+def check_console(block: Block, run: Run) -> None:
+    for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
+        command, _, shown = part.partition("\n")
+        if command.startswith(INSTALLS):
+            continue
+        if command.startswith("make "):
+            check_make(command.split()[1], shown, block.where, run)
+            continue
+        program, *arguments = shlex.split(command)
+        assert program == "toolscout", f"{block.where}: a console block may run toolscout alone, not {program}"
+        printed = run(program, *arguments)
+        assert "Traceback" not in printed, f"{block.where}: {command}\n{printed}"
+        if shown:
+            same(printed, shown, f"{block.where}: {command}")
+
+
+def check_make(target: str, shown: str, where: str, run: Run) -> None:
+    """Check that the target exists; where output is shown, run the toolscout commands of its recipe."""
+    recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text("utf-8"), re.M)
+    assert recipe, f"{where}: no make target {target}"
+    if shown:
+        commands = re.findall(r"^\t@\.venv/bin/toolscout (.*)", recipe[1], re.M)
+        store = "sqlite:///demo.db"
+        printed = "".join(run("toolscout", *shlex.split(command.replace("$(DEMO)", store))) for command in commands)
+        same(printed, shown, f"{where}: make {target}")
+
+
+def same(printed: str, shown: str, where: str) -> None:
+    """Compare everything but durations; scores may differ a little from one processor to the next."""
+    assert masked(printed) == masked(shown), f"{where} prints something else than the page shows:\n{printed}"
+    scores = [[float(score) for score in _SCORE.findall(text)] for text in (printed, shown)]
+    assert scores[0] == pytest.approx(scores[1], abs=0.02), (
+        f"{where} prints other scores than the page shows:\n{printed}"
     )
 
 
-@pytest.mark.parametrize(("language", "text"), BLOCKS)
-def test_every_block_runs(language, text, home):
-    if language == "python":
-        run(home, [sys.executable, "-W", "error", "-c", text])
-    elif language == "console":
-        check_console(text, home)
-    elif language == "toml":
-        assert parse_policy(text).allow
-    else:
-        assert language in SHOWN_ONLY, f"a {language} block is neither run nor known to be shown only"
+def masked(text: str) -> list[str]:
+    """Hide durations, scores and the spaces at the end of a line."""
+    masked = _SCORE.sub("#.##", _DURATION.sub(r"# \1", text))
+    return [line.rstrip() for line in masked.strip("\n").splitlines()]
 
 
-def check_console(text, home):
-    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
-        command, _, shown = part.partition("\n")
-        if command.startswith(INSTALLS):
-            check_target(command)
-            continue
-        words = shlex.split(command)
-        assert words[0] == "toolscout", f"a console block may run toolscout alone, not {words[0]}"
-        result = run(home, [sys.executable, "-m", *words], check=False)
-        assert result.returncode in (0, 1), result.stderr
-        assert "Traceback" not in result.stderr
-        for key in re.findall(r"[\w.-]+__[\w.-]+", shown):
-            assert key in result.stdout + result.stderr, f"`{command}` no longer shows {key}:\n{result.stdout}"
+@contextmanager
+def restored_logging() -> Iterator[None]:
+    """Undo what a block does to the logging of events."""
+    logger = logging.getLogger("toolscout.events")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
-def check_target(command):
-    if command.startswith("make "):
-        target = command.split()[1]
-        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M), f"no make target {target}"
+async def test_every_sum_of_tokens_that_is_shown_is_that_of_the_sample(sample_scout: Scout) -> None:
+    metadata = (await sample_scout.search_tools("book a meeting room")).metadata
+    total = metadata.tokens + metadata.tokens_saved
+    shown = [text for page in (README, *PAGES) for text in _SAVED.findall(page.read_text("utf-8"))]
+    assert len(shown) >= 2
+    assert {int(text.replace(",", "")) for text in shown} == {total}

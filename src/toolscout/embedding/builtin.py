@@ -103,12 +103,13 @@ class BuiltinEmbedder:
         loaded = self._loaded.get(threads)
         if loaded is None:
             with self._loading:
-                loaded = self._loaded.get(threads) or _load(self.manifest, threads)
+                loaded = self._loaded.get(threads) or load_model(self.manifest, threads)
                 self._loaded[threads] = loaded
         return loaded
 
 
-def _load(manifest: Manifest, threads: int) -> tuple[Any, Any]:
+def load_model(manifest: Manifest, threads: int) -> tuple[Any, Any]:
+    """Return the tokenizer and the session of a model."""
     try:
         import onnxruntime
         from tokenizers import Tokenizer
