@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from toolscout.indexing.taxonomy import CAPABILITIES, CATEGORIES, GENERAL, Inferred, describe_category, infer
+from toolscout.indexing.taxonomy import GENERAL, InferredLabels, describe_category, infer_labels, load_taxonomy
 
+TAXONOMY = load_taxonomy()
 PAGE = Path(__file__).parents[2] / "docs" / "enrichment.md"
 
 
-def _infer(name: str, server: str = "", description: str = "") -> Inferred:
-    return infer(name=name.split(), server=server.split(), description=description.lower().split())
+def _infer(name: str, server: str = "", description: str = "") -> InferredLabels:
+    return infer_labels(name=name.split(), server=server.split(), description=description.lower().split())
 
 
 def test_a_mail_tool_is_communication() -> None:
     inferred = _infer("send email", "gmail", "Send a mail to one or more recipients")
-    assert inferred == Inferred(category="communication", tags=("email",), capabilities=("send",))
+    assert inferred == InferredLabels(category="communication", tags=("email",), capabilities=("send",))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_a_tool_gets_the_category_that_a_user_expects(name: str, server: str, de
 
 
 def test_weak_evidence_gives_general_and_no_tags() -> None:
-    assert _infer("get thing", "acme", "returns the thing") == Inferred(
+    assert _infer("get thing", "acme", "returns the thing") == InferredLabels(
         category=GENERAL, tags=(), capabilities=("read",)
     )
 
@@ -60,7 +61,7 @@ def test_a_word_of_the_description_alone_settles_nothing() -> None:
 
 
 def test_no_words_at_all_give_general() -> None:
-    assert _infer("") == Inferred(category=GENERAL, tags=(), capabilities=())
+    assert _infer("") == InferredLabels(category=GENERAL, tags=(), capabilities=())
 
 
 def test_a_word_of_the_name_weighs_more_than_one_of_the_server() -> None:
@@ -100,11 +101,11 @@ def test_the_order_of_words_in_server_and_description_changes_nothing() -> None:
     shuffled = random.Random(7)
     description = ["stock", "prices", "map", "weather", "near", "a", "hotel", "in", "the", "calendar"]
     server = ["travel", "finance", "agenda"]
-    expected = infer(name=["find", "stay"], server=server, description=description)
+    expected = infer_labels(name=["find", "stay"], server=server, description=description)
     for _ in range(50):
         shuffled.shuffle(description)
         shuffled.shuffle(server)
-        again = infer(name=["find", "stay"], server=server, description=description)
+        again = infer_labels(name=["find", "stay"], server=server, description=description)
         assert (again.category, again.tags) == (expected.category, expected.tags)
 
 
@@ -121,14 +122,14 @@ def test_a_name_without_a_verb_takes_the_first_verb_of_the_description() -> None
 
 
 def test_every_verb_belongs_to_one_capability() -> None:
-    verbs = [verb for words in CAPABILITIES.values() for verb in words.split()]
+    verbs = [verb for words in TAXONOMY.capabilities.values() for verb in words]
     assert len(verbs) == len(set(verbs))
 
 
 def test_every_category_has_a_sentence_and_all_but_general_have_tags() -> None:
-    for name, topic in CATEGORIES.items():
+    for name, category in TAXONOMY.categories.items():
         assert re.fullmatch(r"[A-Z][^.]*\.", describe_category(name)), name
-        assert bool(topic.tags) == (name != GENERAL)
+        assert bool(category.tags) == (name != GENERAL)
 
 
 def test_a_category_of_somebodys_own_has_a_sentence_too() -> None:
@@ -138,13 +139,13 @@ def test_a_category_of_somebodys_own_has_a_sentence_too() -> None:
 def test_every_category_and_capability_is_on_the_page_about_enrichment() -> None:
     page = PAGE.read_text(encoding="utf-8")
     rows = {row.split("|")[1].strip().strip("`") for row in page.splitlines() if row.startswith("| `")}
-    assert rows == set(CATEGORIES) | set(CAPABILITIES)
+    assert rows == set(TAXONOMY.categories) | set(TAXONOMY.capabilities)
 
 
-def test_the_page_gives_the_descriptions_tags_and_verbs_of_the_code() -> None:
+def test_the_page_gives_the_descriptions_tags_and_verbs_of_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name, topic in CATEGORIES.items():
-        tags = ", ".join(sorted(topic.tags))
-        assert f"| `{name}` | {topic.description} | {tags} |" in page
-    for name, verbs in CAPABILITIES.items():
-        assert f"| `{name}` | {', '.join(verbs.split())} |" in page
+    for name, category in TAXONOMY.categories.items():
+        tags = ", ".join(sorted(category.tags))
+        assert f"| `{name}` | {category.description} | {tags} |" in page
+    for name, verbs in TAXONOMY.capabilities.items():
+        assert f"| `{name}` | {', '.join(verbs)} |" in page

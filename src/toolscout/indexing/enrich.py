@@ -1,24 +1,24 @@
-"""What a tool is found by: inferred labels, the document that is embedded, and its words with their weight."""
+"""Compute what a tool is found by: inferred labels, the document that is embedded, and its words with their weights."""
 
 from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from toolscout.indexing.normalize import canonical_json
-from toolscout.indexing.taxonomy import infer
+from toolscout.indexing.taxonomy import infer_labels, taxonomy_version
 from toolscout.models import LOCAL, Document, Entry, Terms, Tool
 from toolscout.text import split_words, terms
 
-VERSION = 2
-"""Raised whenever the text or the words of an unchanged tool change, so that everything is indexed again."""
+_REVISION = 2
+"""Raise it when the document or the words of an unchanged tool change, so that all tools are indexed again."""
 
 NAME, SERVER, DESCRIPTION, PARAMETERS, LABELS = 1, 2, 4, 8, 16
-"""The fields of a tool as bits: a term's mask says where it occurs."""
+"""The fields of a tool as bits. The mask of a term says where it occurs."""
 
 _WEIGHT = {NAME: 3.0, SERVER: 1.5, DESCRIPTION: 1.0, PARAMETERS: 0.4, LABELS: 0.5}
 _AVERAGE = {NAME: 3.0, SERVER: 2.0, DESCRIPTION: 18.0, PARAMETERS: 20.0, LABELS: 3.0}
@@ -26,12 +26,14 @@ _LENGTH_NORM = {NAME: 0.3, SERVER: 0.3, DESCRIPTION: 0.6, PARAMETERS: 0.6, LABEL
 _SATURATION = 1.2
 _PARAMETER_DEPTH = 3
 _MAX_PARAMETERS = 60
+_MAX_ENUM_VALUES = 20
 
 
 def stamp_of(tool: Tool) -> str:
-    """Hash everything that decides what is stored for a tool: an equal stamp means there is nothing to do."""
-    decided = (
-        VERSION,
+    """Hash everything that decides what is stored for a tool. An equal stamp means that nothing has to be done."""
+    inputs = (
+        _REVISION,
+        taxonomy_version(),
         tool.fingerprint,
         tool.server_title,
         tool.description,
@@ -45,27 +47,28 @@ def stamp_of(tool: Tool) -> str:
         tool.trusted,
         tool.quarantine_reason,
     )
-    return hashlib.blake2b(canonical_json(decided).encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return hashlib.blake2b(canonical_json(inputs).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def restamp(tool: Tool, before: Tool, stamp: str) -> str:
-    """Return the stamp that indexing will compute for a published tool that is judged anew, so that it finds no work.
+    """Return the stamp of a published tool after a new decision about it, so that indexing does not repeat the work.
 
-    Labels that were inferred are not part of a stamp: which ones were is seen from the stamp that is there.
+    A stamp covers the labels that were sent, not those that were inferred. Which ones were inferred is not stored.
+    It is found by trying: the combination that gives the present `stamp` is the right one.
     """
     if tool == before:
         return stamp
-    inferred: tuple[dict[str, Any], ...] = ({}, {"category": ""}, {"tags": ()}, {"category": "", "tags": ()})
-    for bare in inferred:
-        if stamp_of(replace(before, **bare)) == stamp:
-            return stamp_of(replace(tool, **bare))
+    sent_labels: tuple[dict[str, Any], ...] = ({}, {"category": ""}, {"tags": ()}, {"category": "", "tags": ()})
+    for labels in sent_labels:
+        if stamp_of(replace(before, **labels)) == stamp:
+            return stamp_of(replace(tool, **labels))
     return stamp_of(tool)
 
 
 def enrich_tool(tool: Tool) -> Entry:
-    """Return the entry to publish; the author's and the operator's labels always win over inferred ones."""
+    """Return the entry to publish. Labels from the author and the operator win over inferred ones."""
     stamp = stamp_of(tool)
-    inferred = infer(
+    inferred = infer_labels(
         name=split_words(tool.name), server=split_words(tool.server_title), description=split_words(tool.description)
     )
     tool = replace(
@@ -86,7 +89,7 @@ def enrich_tool(tool: Tool) -> Entry:
 
 
 def to_document(tool: Tool) -> Document:
-    """Write a tool in plain words: identifiers split, descriptions as they are."""
+    """Return the text of a tool that is embedded: identifiers are split into words, the description is kept."""
     return Document(
         name=_plain(tool.name),
         server="" if tool.server == LOCAL else _plain(tool.server_title),
@@ -96,13 +99,13 @@ def to_document(tool: Tool) -> Document:
 
 
 def text_hash(document: Document) -> str:
-    """Return the address of a document's vector: the same words of a thousand tenants are embedded once."""
+    """Return the key of a document's vector. The same text of a thousand tenants is embedded once."""
     words = "\x00".join((document.name, document.server, document.description, document.parameters))
     return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def weighted_terms(tool: Tool) -> Terms:
-    """Compute, BM25F style, what each word of the tool weighs: fields weighted, lengths against fixed averages."""
+    """Compute the BM25F weight of each word: fields are weighted, and lengths compared with fixed averages."""
     weights: dict[str, float] = {}
     masks: dict[str, int] = {}
     for field, text in _fields(tool):
@@ -117,43 +120,43 @@ def weighted_terms(tool: Tool) -> Terms:
 
 
 def parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Walk a schema's parameters as (name, description and enum values); references are never followed."""
-    queue: list[tuple[int, Mapping[str, Any]]] = [(0, schema)]
-    seen = 0
+    """Yield the parameters of a schema as (name, description and enum values). References are never followed."""
+    queue: deque[tuple[int, Mapping[str, Any]]] = deque([(0, schema)])
+    count = 0
     while queue:
-        depth, node = queue.pop(0)
+        depth, node = queue.popleft()
         properties = node.get("properties")
         if not isinstance(properties, Mapping):
             continue
         for name, value in properties.items():
-            if seen >= _MAX_PARAMETERS:
+            if count >= _MAX_PARAMETERS:
                 return
-            seen += 1
+            count += 1
             if not isinstance(value, Mapping):
                 yield name, ""
                 continue
-            yield name, _said_of(value)
+            yield name, _parameter_text(value)
             if depth + 1 < _PARAMETER_DEPTH:
                 items = value.get("items")
                 queue.append((depth + 1, items if isinstance(items, Mapping) else value))
 
 
 def definition_tokens(tool: Tool) -> int:
-    """Count what the tool's full definition costs in a prompt: characters of its compact JSON by four."""
-    shown = {"name": tool.key, "description": tool.description, "input_schema": tool.input_schema}
-    return -(-len(canonical_json(shown)) // 4)
+    """Count the tokens of a tool's full definition in a prompt: characters of its compact JSON divided by four."""
+    definition = {"name": tool.key, "description": tool.description, "input_schema": tool.input_schema}
+    return -(-len(canonical_json(definition)) // 4)
 
 
 def _plain(name: str) -> str:
     return " ".join(split_words(name)) or name
 
 
-def _said_of(parameter: Mapping[str, Any]) -> str:
-    said = [str(parameter.get("description") or "")]
+def _parameter_text(parameter: Mapping[str, Any]) -> str:
+    parts = [str(parameter.get("description") or "")]
     values = parameter.get("enum")
     if isinstance(values, list):
-        said.extend(str(value) for value in values[:20])
-    return " ".join(part for part in said if part)
+        parts.extend(map(str, values[:_MAX_ENUM_VALUES]))
+    return " ".join(filter(None, parts))
 
 
 def _fields(tool: Tool) -> Iterator[tuple[int, str]]:
@@ -161,6 +164,6 @@ def _fields(tool: Tool) -> Iterator[tuple[int, str]]:
     if tool.server != LOCAL:
         yield SERVER, tool.server_title
     yield DESCRIPTION, tool.description
-    yield PARAMETERS, " ".join(f"{name} {said}" for name, said in parameters(tool.input_schema))
+    yield PARAMETERS, " ".join(f"{name} {text}" for name, text in parameters(tool.input_schema))
     examples = (example for example in tool.examples if isinstance(example, str))
     yield LABELS, " ".join((tool.category, *tool.tags, *tool.keywords, *tool.capabilities, *examples))
