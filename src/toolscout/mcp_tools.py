@@ -54,7 +54,7 @@ class McpTool:
         """Return the entry of `tools/list`; `placeholders` fill the `{names}` in the description."""
         entry: dict[str, Any] = {
             "name": self.name,
-            "description": self.description.format(**placeholders),
+            "description": self.description.format(**placeholders) if placeholders else self.description,
             "inputSchema": self.input_schema,
         }
         if self.annotations:

@@ -10,7 +10,7 @@ import pytest
 
 from tool_providers import Folder
 from toolscout import StoreError
-from toolscout.registry.thread import LoopThread
+from toolscout.registry.loop_thread import LoopThread
 
 THREADS, TASKS, ROUNDS = 32, 200, 2
 
@@ -76,13 +76,13 @@ async def test_who_waits_while_a_registry_is_closed_learns_it():
         await asyncio.Event().wait()
 
     thread = LoopThread(object, nothing)
-    waiting = asyncio.create_task(thread.ask(waits))
+    waiting = asyncio.create_task(thread.run(waits))
     await asyncio.to_thread(asked.wait)
     await asyncio.to_thread(thread.close)
     with pytest.raises(StoreError, match="the registry was closed"):
         await waiting
-    assert await thread.ask(nothing) is None
-    cancelled = asyncio.create_task(thread.ask(waits))
+    assert await thread.run(nothing) is None
+    cancelled = asyncio.create_task(thread.run(waits))
     asked.clear()
     await asyncio.to_thread(asked.wait)
     cancelled.cancel()

@@ -178,7 +178,7 @@ async def test_a_listing_that_never_ends_is_cut(make_registry):
     registry.add_provider(Failing({}, stage="list", answer=endless))
     assert len(await registry.search("endless", ranker="fuzzy", limit=100)) == 0
     assert len(await registry.list_tool_metadata()) == 50
-    assert registry.problems[0].what == "it lists more than 50 tools; the rest is left out"
+    assert registry.problems[0].what == "it lists more than 50 tools; the rest is ignored"
 
 
 async def test_a_tool_that_cannot_be_indexed_is_reported(make_registry):
@@ -225,7 +225,7 @@ async def test_a_definition_that_cannot_be_had_costs_that_tool_alone(answer, reg
     found = await registry.search("send_email", ranker="fuzzy")
     assert names(found)[0] == "send_email"
     assert "send_emails" not in names(found)
-    with pytest.raises(CallError, match="does not answer as it should"):
+    with pytest.raises(CallError, match="its provider failing fails"):
         await registry.call_tool("send_emails", {"city": "Ulm"})
     assert {problem.provider for problem in registry.problems} == {"failing"}
 
@@ -236,7 +236,7 @@ async def test_when_no_hit_can_be_had_the_answer_says_so(make_registry):
     answer = await registry.search("weather", ranker="fuzzy")
     assert (len(answer), answer.suggestions) == (
         0,
-        ("Tools that fit are known, but who has them does not answer now.",),
+        ("Some tools fit, but their providers do not answer now.",),
     )
 
 
@@ -252,7 +252,7 @@ async def test_a_result_that_is_none_is_an_error_of_that_call(registry):
     registry.add_provider(Failing(WEATHER, stage="call", answer={"content": [{"type": "no such"}]}))
     with pytest.raises(CallError, match="its result cannot be read"):
         await registry.call_tool("weather_now", {"city": "Ulm"})
-    assert "is no result" in registry.problems[-1].what
+    assert "is not a result" in registry.problems[-1].what
 
 
 @pytest.mark.parametrize("manner", HANGS)

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from tool_providers import Api, Failing, Folder, raises
-from toolscout import InvalidValueError, ToolNotFoundError, request_providers
+from toolscout import InvalidValueError, Settings, ToolNotFoundError, request_providers
+from toolscout.registry.search_engine import SearchEngine, SharedTools
 
 
 def names(answer):
@@ -171,13 +172,22 @@ async def test_the_next_request_of_the_same_user_embeds_nothing(registry, embedd
         assert embedder.documents - before == (4 if round_ == 0 else 0)
 
 
-async def test_the_tools_of_requests_long_ago_are_taken_out(registry, embedder):
-    engine = registry._engine
-    engine._scopes = 3
-    for number in range(8):
-        with request_providers(Folder({f"notes_{number}": f"Notes {number}"})):
-            assert names(await registry.search(f"notes_{number}", ranker="fuzzy"))[0] == f"notes_{number}"
-    state = engine._thread._running.state
-    assert len(state.published) == 3
-    with request_providers(Folder({"notes_0": "Notes 0"})):
-        assert names(await registry.search("notes_0", ranker="fuzzy"))[0] == "notes_0"
+async def test_the_tools_of_requests_long_ago_are_removed_from_the_index(embedder):
+    engine = SearchEngine(Settings(), embedder, max_requests=3)
+
+    async def search(number: int) -> str:
+        rows = [{"name": f"notes_{number}", "description": f"Notes {number}"}]
+        answer, _ = await engine.search(
+            f"notes_{number}",
+            latest=lambda: SharedTools(revision=0, rows=[]),
+            revision=0,
+            request_rows=rows,
+            limit=1,
+            ranker="fuzzy",
+        )
+        return answer[0].tool.name
+
+    assert [await search(number) for number in range(8)] == [f"notes_{number}" for number in range(8)]
+    assert len(await engine.indexed_requests()) == 3
+    assert await search(0) == "notes_0"
+    engine.close()

@@ -117,10 +117,11 @@ def test_a_registry_that_is_garbage_ends_its_thread(embedder):
     import gc
     import threading
 
+    before = set(threading.enumerate())
     registry = ToolRegistry(embedder=embedder)
     registry.register_tool({"name": "x"}, lambda: "")
     asyncio.run(registry.search("x"))
-    [thread] = [item for item in threading.enumerate() if item is registry._engine._thread._running.thread]
+    [thread] = [item for item in threading.enumerate() if item.name == "toolscout-registry" and item not in before]
     del registry
     gc.collect()
     thread.join(30)

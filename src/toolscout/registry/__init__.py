@@ -1,10 +1,9 @@
-"""For the author of a server with many tools: they hide behind search, and nothing else changes."""
+"""`ToolRegistry`, for authors of servers with many tools: they are found by search instead of being listed."""
 
 from __future__ import annotations
 
-from toolscout.registry.middleware import RequestProvidersMiddleware
-from toolscout.registry.problems import Problem
+from toolscout.registry.problem_log import Problem
 from toolscout.registry.registry import ToolRegistry
-from toolscout.registry.request import request_providers
+from toolscout.registry.request_scope import RequestProvidersMiddleware, request_providers
 
 __all__ = ["Problem", "RequestProvidersMiddleware", "ToolRegistry", "request_providers"]

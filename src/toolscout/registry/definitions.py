@@ -1,4 +1,4 @@
-"""A tool's definition, from whatever an author or a provider gives: checked, bounded, ready for search and calls."""
+"""The definition of a tool, from a mapping or an SDK tool: checked, bounded, ready for search and calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolscout.models import LOCAL, Server, Tool
 from toolscout.settings import Settings
 
 SERVER = Server(key=LOCAL, title=LOCAL)
-"""Where every tool of a registry lies in the catalogue behind it."""
+"""The server of all tools of a registry in the catalogue behind it."""
 
 _SNAKE = {
     "input_schema": "inputSchema",
@@ -26,8 +26,8 @@ _SNAKE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """One tool: as the SDK shows it, and as the walks know it; its key is its plain name."""
+class ToolDefinition:
+    """One tool as the SDK lists it and as the catalogue stores it; its key is its plain name."""
 
     sdk: SdkTool
     tool: Tool
@@ -39,12 +39,12 @@ class Definition:
 
 
 def clean_name(name: str) -> str:
-    """Return a name as the catalogue keeps it: NFC, nothing that UTF-8 cannot write, no spaces around."""
+    """Return a name as the catalogue stores it: NFC, valid UTF-8, no spaces around."""
     return unicodedata.normalize("NFC", name).encode("utf-8", "replace").decode("utf-8").strip()
 
 
-def read_definition(raw: Any, settings: Settings, *, name: str | None = None, keywords: Any = ()) -> Definition:
-    """Check a mapping or an SDK tool; `name` is what it was asked for by; BadToolError says what is wrong with it."""
+def read_definition(raw: Any, settings: Settings, *, name: str | None = None, keywords: Any = ()) -> ToolDefinition:
+    """Check a mapping or an SDK tool; `name` replaces its own. Raise BadToolError with what is wrong."""
     if isinstance(raw, BaseModel):
         raw = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
     if not isinstance(raw, Mapping):
@@ -60,6 +60,6 @@ def read_definition(raw: Any, settings: Settings, *, name: str | None = None, ke
         sdk = SdkTool.model_validate({**fields, "name": tool.name})
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadToolError(f"its {where} cannot be used: {first['msg']}") from None
-    return Definition(sdk=sdk, tool=replace(tool, key=tool.name))
+        path = ".".join(str(part) for part in first["loc"])
+        raise BadToolError(f"its {path} cannot be used: {first['msg']}") from None
+    return ToolDefinition(sdk=sdk, tool=replace(tool, key=tool.name))

@@ -1,35 +1,59 @@
-"""Asking a provider for one definition, and calling one of its tools: what it does wrong is its own loss, and told."""
+"""The tools of providers: which they have (cached), their definitions, and calls of them.
+
+A provider is an author's code. What it raises, or how long it takes, costs only its own tools and is reported.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
 
-from toolscout.errors import BadToolError, CallError, CallTimeoutError, ToolscoutError
+from toolscout.errors import BadToolError, CallError, CallTimeoutError, InvalidValueError, ToolscoutError
+from toolscout.models import ToolMetadata
 from toolscout.ports import ToolProvider
-from toolscout.registry.definitions import Definition, read_definition
-from toolscout.registry.problems import Problems, name_of
-from toolscout.registry.results import Result, meant
+from toolscout.registry.definitions import ToolDefinition, clean_name, read_definition
+from toolscout.registry.problem_log import ProblemLog, provider_name
+from toolscout.registry.tool_results import Result, author_message
 from toolscout.settings import Settings
 from toolscout.sources.provider_calls import OverdueError, ask, to_result
 
-_asked: ContextVar[frozenset[int]] = ContextVar("toolscout_asked", default=frozenset())
+_MAX_DOUBLINGS = 5
+_REPORTED = 3
+_METHODS = ("list_tool_metadata", "get_tool", "call_tool")
+
+_being_asked: ContextVar[frozenset[int]] = ContextVar("toolscout_being_asked", default=frozenset())
 _acting: ContextVar[ToolProvider | None] = ContextVar("toolscout_acting", default=None)
 
 
-def acts_as_provider(registry: object) -> bool:
-    """Tell whether a registry is being asked by another: it then answers with its own tools, not with the request's."""
+def check_provider(provider: object) -> None:
+    """Raise InvalidValueError when an object does not have the methods of a provider."""
+    missing = [name for name in _METHODS if not callable(getattr(provider, name, None))]
+    if missing or isinstance(provider, type):
+        what = f"{provider.__name__} itself" if isinstance(provider, type) else f"a {type(provider).__name__}"
+        raise InvalidValueError(
+            f"{what} is not a provider" + (f": it has no {missing[0]}" if missing else ""),
+            hint=f"a provider is an object with {', '.join(_METHODS)}: see toolscout.ToolProvider",
+        )
+
+
+def is_acting_provider(registry: object) -> bool:
+    """Tell whether another registry asks this one now; it then answers with its own tools, not with the request's."""
     return _acting.get() is registry
 
 
 @contextmanager
 def acting(provider: ToolProvider | None) -> Iterator[None]:
-    """Say which provider is being asked within the block; None when the asking is over and a handler runs."""
+    """Set which provider is being asked within the block; None while a handler runs."""
     token = _acting.set(provider)
     try:
         yield
@@ -37,49 +61,157 @@ def acting(provider: ToolProvider | None) -> Iterator[None]:
         _acting.reset(token)
 
 
-def is_being_asked(provider: ToolProvider) -> bool:
-    """Tell whether asking this provider now would go round in a circle."""
-    return id(provider) in _asked.get()
-
-
 @contextmanager
-def asking(provider: ToolProvider) -> Iterator[None]:
-    """Remember within the block that this provider is being asked."""
-    token = _asked.set(_asked.get() | {id(provider)})
+def _asking(provider: ToolProvider) -> Iterator[None]:
+    """Mark a provider as being asked, which ends circles of registries that are providers of each other."""
+    token = _being_asked.set(_being_asked.get() | {id(provider)})
     try:
         with acting(provider):
             yield
     finally:
-        _asked.reset(token)
+        _being_asked.reset(token)
 
 
-async def define_offered(
-    provider: ToolProvider, name: str, settings: Settings, problems: Problems
-) -> Definition | None:
-    """Return a provider's definition, None when it has no such tool; CallError when it fails, which is reported."""
-    if is_being_asked(provider):
+def _is_being_asked(provider: ToolProvider) -> bool:
+    return id(provider) in _being_asked.get()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTools:
+    """The tools of a provider by the name that search shows; each item keeps the provider's own spelling."""
+
+    tools: Mapping[str, ToolMetadata] = field(default_factory=dict)
+    failures: int = 0
+    """How often in a row the provider has failed to list them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedTools:
+    provider: ToolProvider
+    tools: ProviderTools
+    listed_at: float
+
+
+class ProviderToolsCache:
+    """The tools of each provider, listed again when they are old. Safe from any number of threads and loops."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.version = 0
+        """Grows whenever the tools of a provider change."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._cached: dict[int, _CachedTools] = {}
+        self._requests: dict[int, Future[ProviderTools | None]] = {}
+
+    async def read(
+        self, providers: Sequence[ToolProvider], settings: Settings, problems: ProblemLog, *, refresh: bool = False
+    ) -> list[ProviderTools]:
+        """Return the tools of each provider, listing those that are old, or all of them with `refresh`."""
+        tools = {id(item): None if refresh else self._fresh(item, settings) for item in providers}
+        stale = [item for item in providers if tools[id(item)] is None]
+        listed = await asyncio.gather(*(self._list(item, settings, problems, refresh=refresh) for item in stale))
+        tools.update(zip(map(id, stale), listed, strict=True))
+        return [tools[id(item)] or ProviderTools() for item in providers]
+
+    def last(self, provider: ToolProvider) -> ProviderTools:
+        """Return the tools that a provider listed last, however long ago."""
+        cached = self._cached.get(id(provider))
+        return cached.tools if cached else ProviderTools()
+
+    def drop(self, provider: ToolProvider) -> None:
+        """Remove a provider from the cache."""
+        with self._lock:
+            self._cached.pop(id(provider), None)
+
+    def _fresh(self, provider: ToolProvider, settings: Settings) -> ProviderTools | None:
+        """Return the cached tools unless they are old; after each failure the time to the next attempt doubles."""
+        cached = self._cached.get(id(provider))
+        if cached is None:
+            return None
+        max_age_s = settings.provider_refresh_s * 2 ** min(cached.tools.failures, _MAX_DOUBLINGS)
+        return cached.tools if self._clock() - cached.listed_at < max_age_s else None
+
+    async def _list(
+        self, provider: ToolProvider, settings: Settings, problems: ProblemLog, *, refresh: bool
+    ) -> ProviderTools:
+        """List the tools of a provider; callers at the same time share one request."""
+        key = id(provider)
+        if _is_being_asked(provider):
+            return ProviderTools()  # a provider that lists this registry, which lists the provider
+        while True:
+            with self._lock:
+                tools = None if refresh else self._fresh(provider, settings)
+                if tools is not None:
+                    return tools
+                shared = self._requests.get(key)
+                if shared is None:
+                    request: Future[ProviderTools | None] = Future()
+                    self._requests[key] = request
+                    break
+            # The request has its own deadline; this one guards against the loop of another thread that is blocked.
+            await asyncio.wait({asyncio.wrap_future(shared)}, timeout=3 * settings.provider_timeout_s)
+            if not shared.done():
+                return self.last(provider)
+            if (listed := shared.result()) is not None:
+                return listed
+        tools = None
+        try:
+            tools = await self._ask(provider, settings, problems)
+        finally:
+            with self._lock:
+                if tools is not None:
+                    tools = self._store(provider, tools)
+                del self._requests[key]
+            request.set_result(tools)
+        return tools
+
+    def _store(self, provider: ToolProvider, tools: ProviderTools) -> ProviderTools:
+        """Cache the tools; when they are equal to the last ones, keep those, so that nothing is indexed again."""
+        cached = self._cached.get(id(provider))
+        if cached is not None and cached.tools == tools:
+            tools = cached.tools
+        else:
+            self.version += 1
+        self._cached[id(provider)] = _CachedTools(provider, tools, self._clock())
+        return tools
+
+    async def _ask(self, provider: ToolProvider, settings: Settings, problems: ProblemLog) -> ProviderTools:
+        try:
+            with _asking(provider):
+                items = await ask(provider.list_tool_metadata, settings.provider_timeout_s, most=settings.max_tools + 1)
+            return _read_metadata(provider, items, settings.max_tools, problems)
+        except Exception as error:  # noqa: BLE001 - whatever a provider raises costs only its own tools
+            problems.report(provider, f"its tools cannot be listed: {_describe(error)}")
+            return ProviderTools(failures=self.last(provider).failures + 1)
+
+
+async def get_definition(
+    provider: ToolProvider, name: str, settings: Settings, problems: ProblemLog
+) -> ToolDefinition | None:
+    """Return a provider's definition, or None when it has no such tool; a failure is reported and a CallError."""
+    if _is_being_asked(provider):
         return None
     try:
-        with asking(provider):
+        with _asking(provider):
             raw = await ask(functools.partial(provider.get_tool, name), settings.provider_timeout_s)
         return None if raw is None else read_definition(raw, settings, name=name)
     except BadToolError as error:
-        what = f"its definition of {name!r} cannot be used: {error.message}"
+        problem = f"its definition of {name!r} cannot be used: {error.message}"
     except Exception as error:  # noqa: BLE001 - whatever a provider raises costs only its own tools
-        what = f"its definition of {name!r} cannot be had: {said(error)}"
-    problems.report(provider, what)
+        problem = f"its definition of {name!r} cannot be read: {_describe(error)}"
+    problems.report(provider, problem)
     raise CallError(
-        f"{name} cannot be used now: {name_of(provider)}, which has it, does not answer as it should",
+        f"{name} cannot be used now: its provider {provider_name(provider)} fails",
         hint="try again later; nothing was sent",
     )
 
 
-async def call_offered(
+async def call_provider_tool(
     provider: ToolProvider,
     name: str,
     arguments: dict[str, Any],
     settings: Settings,
-    problems: Problems,
+    problems: ProblemLog,
     *,
     structured: bool = False,
 ) -> Result:
@@ -96,19 +228,54 @@ async def call_offered(
     except (ToolscoutError, MCPError):
         raise
     except Exception as error:
-        if not meant(error):
-            problems.report(provider, f"a call of {name!r} failed: {said(error)}")
+        if not author_message(error):
+            problems.report(provider, f"a call of {name!r} failed: {_describe(error)}")
         raise
     try:
         return to_result(value, structured=structured)
     except ValueError as error:
-        problems.report(provider, f"the result of {name!r} is no result: {said(error)}")
+        problems.report(provider, f"the result of {name!r} is not a result: {_describe(error)}")
         raise CallError(
             f"{name} was called, and its result cannot be read",
             hint="the call may have had its effect: look before you call again",
         ) from None
 
 
-def said(error: BaseException) -> str:
-    """Name an error in one line."""
+def _read_metadata(provider: ToolProvider, items: list[Any], max_tools: int, problems: ProblemLog) -> ProviderTools:
+    tools: dict[str, ToolMetadata] = {}
+    errors: list[str] = []
+    if len(items) > max_tools:
+        errors.append(f"it lists more than {max_tools:,} tools; the rest is ignored")
+    for number, item in enumerate(items[:max_tools], start=1):
+        try:
+            metadata = _read_item(item)
+        except (TypeError, ValueError) as error:
+            errors.append(f"tool {number}: {error}")
+            continue
+        if tools.setdefault(clean_name(metadata.name), metadata) is not metadata:
+            errors.append(f"tool {number}: {metadata.name!r} comes twice; the first is kept")
+    if errors:
+        more = f" and {len(errors) - _REPORTED} more" if len(errors) > _REPORTED else ""
+        problems.report(provider, "; ".join(errors[:_REPORTED]) + more)
+    return ProviderTools(tools=tools)
+
+
+def _read_item(item: Any) -> ToolMetadata:
+    name, description, keywords = (_field(item, part) for part in ("name", "description", "keywords"))
+    if not isinstance(name, str) or not clean_name(name):
+        raise ValueError(f"a {type(item).__name__} without a name")
+    if not isinstance(description, str | None):
+        raise TypeError(f"the description of {name[:80]!r} is a {type(description).__name__}")
+    words = (keywords,) if isinstance(keywords, str) else tuple(keywords or ())
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError(f"the keywords of {name[:80]!r} are not texts")
+    return ToolMetadata(name=name, description=description or "", keywords=words)
+
+
+def _field(item: Any, name: str) -> Any:
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def _describe(error: BaseException) -> str:
+    """Write an error in one line."""
     return f"{type(error).__name__}: {error}"[:500] if str(error) else type(error).__name__

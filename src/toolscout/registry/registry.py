@@ -1,4 +1,4 @@
-"""ToolRegistry: for the author of a server with many tools. Register them, search them, call them, attach them."""
+"""`ToolRegistry`: register the tools of a server, search them, call them, attach them to a server."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ from toolscout.arguments import validate_arguments
 from toolscout.errors import CallError, InvalidValueError, ToolNotFoundError
 from toolscout.models import Answer, Dropped, ToolMatch, ToolMetadata
 from toolscout.ports import Embedder, ToolProvider
-from toolscout.registry.definitions import Definition, clean_name
-from toolscout.registry.engine import Catalogue, Engine
-from toolscout.registry.functions import Registered, Run, from_definition, from_function
-from toolscout.registry.listing import Listings
-from toolscout.registry.problems import Problem, Problems
-from toolscout.registry.providers import acting, acts_as_provider, call_offered, define_offered
-from toolscout.registry.request import check_provider, current_scope
-from toolscout.registry.results import Result, failed, with_repairs
-from toolscout.registry.view import Listed, Offered, View
+from toolscout.registry.definitions import ToolDefinition, clean_name
+from toolscout.registry.problem_log import Problem, ProblemLog
+from toolscout.registry.providers import (
+    ProviderToolsCache,
+    acting,
+    call_provider_tool,
+    check_provider,
+    get_definition,
+    is_acting_provider,
+)
+from toolscout.registry.registered_tools import RegisteredTool, Run, from_definition, from_function
+from toolscout.registry.request_scope import current_scope
+from toolscout.registry.search_engine import SearchEngine, SharedTools
+from toolscout.registry.tool_results import Result, error_for_model, with_repairs
+from toolscout.registry.visible_tools import ProviderTool, ToolsByProvider, VisibleTools
 from toolscout.settings import Settings
 from toolscout.suggestions import did_you_mean
-
-_MOST_TOLD = 10_000
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,20 +45,19 @@ class ToolRegistry:
     """
 
     def __init__(self, *, settings: Settings | None = None, embedder: Embedder | None = None, name: str = "") -> None:
-        """Make an empty registry; `name` is what reports call it when it is a provider of another."""
+        """Make an empty registry; `name` identifies it in problem reports when it is a provider of another."""
         self.name = name
         self._settings = settings or Settings.from_env()
         self._lock = threading.Lock()
-        self._tools: dict[str, Registered] = {}
+        self._tools: dict[str, RegisteredTool] = {}
         self._providers: tuple[ToolProvider, ...] = ()
         self._changes = 0
-        self._listings = Listings()
-        self._problems = Problems()
-        self._told: set[str] = set()
-        self._engine = Engine(self._settings, embedder)
+        self._provider_tools = ProviderToolsCache()
+        self._problems = ProblemLog()
+        self._engine = SearchEngine(self._settings, embedder)
         weakref.finalize(self, self._engine.close, wait=False).atexit = False  # the end of the process is enough
 
-    # What there is
+    # Tools and providers
 
     @overload
     def tool(self, function: F) -> F: ...
@@ -74,11 +77,11 @@ class ToolRegistry:
     def tool(self, function: Any = None, **options: Any) -> Any:
         """Register a function, as a decorator; the options are those of the SDK's own `tool`, and keywords."""
 
-        def registered(function: F) -> F:
+        def register(function: F) -> F:
             self._register(from_function(function, self._settings, **options))
             return function
 
-        return registered if function is None else registered(function)
+        return register if function is None else register(function)
 
     def register_tool(
         self, definition: Mapping[str, Any] | SdkTool, handler: Callable[..., Any], *keywords: str
@@ -87,35 +90,35 @@ class ToolRegistry:
         self._register(from_definition(definition, handler, self._settings, keywords=keywords))
 
     def unregister(self, name: str) -> bool:
-        """Take a registered tool out; False when there was none of that name."""
+        """Remove a registered tool; return False when there was none of that name."""
         with self._lock:
-            found = self._tools.pop(clean_name(name), None)
+            tool = self._tools.pop(clean_name(name), None)
             self._changes += 1
-        return found is not None
+        return tool is not None
 
     def add_provider(self, provider: ToolProvider) -> None:
-        """Add everybody's tools from elsewhere; where names are equal, registered tools and earlier providers win."""
+        """Add a provider of tools for everybody; where names are equal, registered tools and earlier providers win."""
         check_provider(provider)
         if provider is self:
             raise InvalidValueError("a registry cannot be its own provider", hint="add another registry")
         with self._lock:
-            if not any(known is provider for known in self._providers):
+            if not any(item is provider for item in self._providers):
                 self._providers = (*self._providers, provider)
                 self._changes += 1
 
     def remove_provider(self, provider: ToolProvider) -> bool:
-        """Take a provider out with its tools; False when it was not there."""
+        """Remove a provider and its tools; return False when it was not there."""
         with self._lock:
-            left = tuple(known for known in self._providers if known is not provider)
-            found = len(left) < len(self._providers)
-            self._providers = left
+            others = tuple(item for item in self._providers if item is not provider)
+            was_there = len(others) < len(self._providers)
+            self._providers = others
             self._changes += 1
-        self._listings.forget(provider)
-        return found
+        self._provider_tools.drop(provider)
+        return was_there
 
     @property
     def ranker(self) -> str:
-        """How a search ranks that does not say."""
+        """The ranker of searches that do not name one."""
         return self._settings.ranker
 
     @property
@@ -127,200 +130,192 @@ class ToolRegistry:
 
     async def search(self, query: str, *, limit: int = 10, ranker: str | None = None) -> Answer:
         """Find tools by meaning and words, those of the request included; each hit has its full definition."""
-        view = await self._view()
+        visible = await self._visible_tools()
         answer, dropped = await self._engine.search(
             query,
-            latest=self._catalogue,
+            latest=self._shared_tools,
             revision=self._revision,
-            own=view.own_rows(),
+            request_rows=visible.request_rows(),
             limit=limit,
             ranker=ranker or self._settings.ranker,
         )
-        self._tell(dropped)
-        now = replace(view, registered=self._registered(), shared=self._last())
-        found = await asyncio.gather(*(self._whole(match, now) for match in answer))
-        matches = tuple(match for match in found if match is not None)
+        self._report_dropped(dropped)
+        # Tools may have changed during the search.
+        visible = replace(visible, registered=self._registered(), shared=self._last_provider_tools())
+        complete = await asyncio.gather(*(self._with_definition(match, visible) for match in answer))
+        matches = tuple(match for match in complete if match is not None)
         tips = answer.suggestions[:1]  # the others name what a registry does not have: categories, a threshold
         if answer and not matches:
-            tips = ("Tools that fit are known, but who has them does not answer now.",)
+            tips = ("Some tools fit, but their providers do not answer now.",)
         return replace(answer, matches=matches, suggestions=tips)
 
     async def execute(self, name: str, arguments: Any = None) -> Result:
-        """Call a tool as `execute_tool` does: what goes wrong is a result that says so, for a model to read."""
+        """Call a tool as `execute_tool` does: an error is a result for the model to read."""
         try:
             return await self.call_tool(name, arguments)
         except MCPError:
             raise
-        except Exception as error:  # noqa: BLE001 - a crash is told without its detail
-            return failed(error, name)
+        except Exception as error:  # noqa: BLE001 - the detail of a crash is logged, not returned
+            return error_for_model(error, name)
 
     async def call_tool(self, name: str, arguments: Any = None) -> Result:
-        """Check the arguments and call a tool, exactly once; ToolNotFoundError when the request sees none so named."""
+        """Check the arguments and call a tool, exactly once; raise ToolNotFoundError when there is none."""
         definition, run = await self._resolve(name)
         checked, repairs = validate_arguments(definition.tool, arguments)
         with acting(None):
             return with_repairs(await run(checked), repairs)
 
     async def get_tool(self, name: str) -> SdkTool | None:
-        """Return one full definition, None when there is no such tool."""
+        """Return one full definition, or None when there is no such tool."""
         try:
             return (await self._resolve(name))[0].sdk
         except ToolNotFoundError:
             return None
 
     async def list_tool_metadata(self) -> list[ToolMetadata]:
-        """Return what everybody has here: the registered tools and those of the providers, but not the request's."""
-        return replace(await self._view(), request=()).metadata()
+        """Return everybody's tools: the registered ones and those of the providers, but not the request's."""
+        return replace(await self._visible_tools(), request=()).metadata()
 
-    # Life
+    # Lifetime
 
     async def refresh(self) -> None:
-        """Ask every provider again and index all there is now, so that the first search waits for nothing."""
-        await self._listings.read(self._providers, self._settings, self._problems, again=True)
-        self._tell(await self._engine.index(self._catalogue, self._revision))
+        """List the tools of every provider again and index all tools, so that the first search does not wait."""
+        await self._provider_tools.read(self._providers, self._settings, self._problems, refresh=True)
+        self._report_dropped(await self._engine.index(self._shared_tools, self._revision))
 
     def attach(self, server: Any, *, search_name: str = "tool_search", execute_name: str = "execute_tool") -> None:
-        """Add the two tools to a server of the SDK (low-level or MCPServer) or of FastMCP; its own stay as they are."""
+        """Add the two tools to a server of the SDK (low-level or MCPServer) or of FastMCP; its own do not change."""
         from toolscout.registry.attach import attach
 
         attach(self, server, search_name=search_name, execute_name=execute_name)
 
     def close(self) -> None:
-        """Free the model and the index; a registry that is garbage, or the end of the process, does that too."""
+        """Free the model and the index. Garbage collection and the end of the process do the same."""
         self._engine.close()
 
-    # Within
+    # Private
 
-    def _register(self, tool: Registered) -> None:
+    def _register(self, tool: RegisteredTool) -> None:
         name = tool.definition.name
         with self._lock:
-            known = name in self._tools
+            is_new = name not in self._tools
             self._tools[name] = tool
             self._changes += 1
-        if known:
+        if not is_new:
             self._problems.report(self, f"{name!r} is registered again; the later one replaces the earlier")
 
-    def _registered(self) -> dict[str, Registered]:
+    def _registered(self) -> dict[str, RegisteredTool]:
         with self._lock:
             return dict(self._tools)
 
-    def _last(self) -> Listed:
-        return [(provider, self._listings.last(provider)) for provider in self._providers]
+    def _last_provider_tools(self) -> ToolsByProvider:
+        return [(provider, self._provider_tools.last(provider)) for provider in self._providers]
 
     @property
     def _revision(self) -> int:
-        """Every change makes it higher: both counts only grow."""
-        return self._changes + self._listings.version
+        """A number that grows with every change of everybody's tools."""
+        return self._changes + self._provider_tools.version
 
-    async def _view(self) -> View:
-        """Return what the request sees, asking the providers whose listing is old."""
-        request, shared = await asyncio.gather(self._request(), self._shared())
-        return View(request=request, registered=self._registered(), shared=shared)
+    async def _visible_tools(self) -> VisibleTools:
+        request, shared = await asyncio.gather(self._request_tools(), self._current_provider_tools())
+        return VisibleTools(request=request, registered=self._registered(), shared=shared)
 
-    async def _shared(self) -> Listed:
+    async def _current_provider_tools(self) -> ToolsByProvider:
         providers = self._providers
-        listings = await self._listings.read(providers, self._settings, self._problems)
-        return list(zip(providers, listings, strict=True))
+        tools = await self._provider_tools.read(providers, self._settings, self._problems)
+        return list(zip(providers, tools, strict=True))
 
-    async def _request(self) -> Listed:
+    async def _request_tools(self) -> ToolsByProvider:
         scope = current_scope()
-        if scope is None or acts_as_provider(self):
+        if scope is None or is_acting_provider(self):
             return []
-        while scope.trouble:
-            self._problems.report("request", scope.trouble.pop())
+        while scope.problems:
+            self._problems.report("request", scope.problems.pop())
         providers = [provider for provider in scope.providers if provider is not self]
-        listings = await scope.listings.read(providers, self._settings, self._problems)
-        return list(zip(providers, listings, strict=True))
+        tools = await scope.tools.read(providers, self._settings, self._problems)
+        return list(zip(providers, tools, strict=True))
 
-    def _catalogue(self) -> Catalogue:
-        """Return everybody's tools as they are now; the revision is read first, so that it never promises too much."""
+    def _shared_tools(self) -> SharedTools:
+        """Return everybody's tools; the revision is read first, so that it is never newer than the tools."""
         revision = self._revision
-        view = View(registered=self._registered(), shared=self._last())
-        for provider, what in view.collisions():
-            self._tell_once(provider, what)
-        return Catalogue(revision=revision, rows=view.shared_rows())
+        visible = VisibleTools(registered=self._registered(), shared=self._last_provider_tools())
+        for provider, problem in visible.collisions():
+            self._problems.report_once(provider, problem)
+        return SharedTools(revision=revision, rows=visible.shared_rows())
 
-    def _tell(self, dropped: Sequence[Dropped]) -> None:
+    def _report_dropped(self, dropped: Sequence[Dropped]) -> None:
         for item in dropped:
-            self._tell_once(self, f"{item.where} cannot be found: {item.reason}")
+            self._problems.report_once(self, f"{item.where} cannot be found: {item.reason}")
 
-    def _tell_once(self, provider: object, what: str) -> None:
-        """Report what comes back with every indexing as long as nobody changes it."""
-        if what in self._told:
-            return
-        if len(self._told) >= _MOST_TOLD:
-            self._told.clear()
-        self._told.add(what)
-        self._problems.report(provider, what)
-
-    async def _whole(self, match: ToolMatch, view: View) -> ToolMatch | None:
-        """Give a hit its full definition; None when it has gone, or cannot be had now."""
-        origin = next(view.find(match.tool.name), None)
+    async def _with_definition(self, match: ToolMatch, visible: VisibleTools) -> ToolMatch | None:
+        """Give a hit its full definition; return None when the tool is gone or its provider fails."""
+        tool = next(visible.find(match.tool.name), None)
         try:
-            definition = await self._define(origin) if origin else None
+            definition = await self._definition(tool) if tool else None
         except CallError:
             return None
         if definition is None:
             return None
-        tool = definition.tool
+        defined = definition.tool
         return replace(
             match,
             tool=replace(
                 match.tool,
-                key=tool.name,
-                title=tool.title,
-                description=tool.description or match.tool.description,
-                input_schema=tool.input_schema,
-                output_schema=tool.output_schema,
-                annotations=tool.annotations,
-                meta=tool.meta,
-                fingerprint=tool.fingerprint,
+                key=defined.name,
+                title=defined.title,
+                description=defined.description or match.tool.description,
+                input_schema=defined.input_schema,
+                output_schema=defined.output_schema,
+                annotations=defined.annotations,
+                meta=defined.meta,
+                fingerprint=defined.fingerprint,
                 owner=None,
             ),
         )
 
-    async def _define(self, origin: Registered | Offered) -> Definition | None:
-        if isinstance(origin, Registered):
-            return origin.definition
-        return await define_offered(origin.provider, origin.metadata.name, self._settings, self._problems)
+    async def _definition(self, tool: RegisteredTool | ProviderTool) -> ToolDefinition | None:
+        if isinstance(tool, RegisteredTool):
+            return tool.definition
+        return await get_definition(tool.provider, tool.metadata.name, self._settings, self._problems)
 
-    async def _resolve(self, name: str) -> tuple[Definition, Run]:
-        """Return the tool that a name means here, and what runs it."""
-        wanted = clean_name(name)
-        registered = self._tools.get(wanted)
-        request = await self._request()
-        if registered is not None and not any(wanted in listing.tools for _, listing in request):
+    async def _resolve(self, name: str) -> tuple[ToolDefinition, Run]:
+        """Return the definition of the tool that a name means in this request, and what runs it."""
+        cleaned = clean_name(name)
+        registered = self._tools.get(cleaned)
+        request = await self._request_tools()
+        if registered is not None and not any(cleaned in provided.tools for _, provided in request):
             return registered.definition, registered.run
-        view = View(request=request, registered=self._registered(), shared=await self._shared())
-        for origin in view.find(wanted):
-            definition = await self._define(origin)
+        shared = await self._current_provider_tools()
+        visible = VisibleTools(request=request, registered=self._registered(), shared=shared)
+        for tool in visible.find(cleaned):
+            definition = await self._definition(tool)
             if definition is not None:
-                return definition, origin.run if isinstance(origin, Registered) else self._runs(origin, definition)
-        found = await self._unlisted(view, wanted)
-        if found is None:
+                return definition, tool.run if isinstance(tool, RegisteredTool) else self._runner(tool, definition)
+        unlisted = await self._find_unlisted(visible, cleaned)
+        if unlisted is None:
             raise ToolNotFoundError(
                 f"no tool is named {name[:200]!r}",
                 hint="search for it by what it should do",
-                suggestions=did_you_mean(wanted, view.names()),
+                suggestions=did_you_mean(cleaned, visible.names()),
             )
-        return found
+        return unlisted
 
-    async def _unlisted(self, view: View, name: str) -> tuple[Definition, Run] | None:
-        """Ask every provider for a tool that none has listed: it may be new, or one that is never listed."""
-        ready = [provider for provider, listing in (*view.request, *view.shared) if not listing.failures]
-        origins = [Offered(provider=provider, metadata=ToolMetadata(name=name)) for provider in ready]
-        found = await asyncio.gather(*map(self._define, origins), return_exceptions=True)
-        for origin, definition in zip(origins, found, strict=True):
-            if isinstance(definition, Definition):
-                return definition, self._runs(origin, definition)
+    async def _find_unlisted(self, visible: VisibleTools, name: str) -> tuple[ToolDefinition, Run] | None:
+        """Ask every provider for a tool that none has listed: it may be new, or never listed."""
+        working = [provider for provider, provided in (*visible.request, *visible.shared) if not provided.failures]
+        tools = [ProviderTool(provider=provider, metadata=ToolMetadata(name=name)) for provider in working]
+        definitions = await asyncio.gather(*map(self._definition, tools), return_exceptions=True)
+        for tool, definition in zip(tools, definitions, strict=True):
+            if isinstance(definition, ToolDefinition):
+                return definition, self._runner(tool, definition)
         return None
 
-    def _runs(self, origin: Offered, definition: Definition) -> Run:
+    def _runner(self, tool: ProviderTool, definition: ToolDefinition) -> Run:
         structured = definition.sdk.output_schema is not None
 
         async def run(arguments: dict[str, Any]) -> Result:
-            return await call_offered(
-                origin.provider, origin.metadata.name, arguments, self._settings, self._problems, structured=structured
+            return await call_provider_tool(
+                tool.provider, tool.metadata.name, arguments, self._settings, self._problems, structured=structured
             )
 
         return run

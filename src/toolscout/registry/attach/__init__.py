@@ -1,4 +1,4 @@
-"""Attaching a registry to a server: two tools more, everything else as it was."""
+"""Attaching a registry to a server: it gets two more tools, everything else stays as it is."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mcp.server.mcpserver import MCPServer
 from toolscout.errors import InvalidValueError
 from toolscout.registry.attach.lowlevel import attach_lowlevel
 from toolscout.registry.attach.mcpserver import attach_mcpserver
-from toolscout.registry.attach.tools import own_tools
+from toolscout.registry.attach.registry_tools import make_tools
 
 if TYPE_CHECKING:
     from toolscout.registry.registry import ToolRegistry
 
 
 def attach(registry: ToolRegistry, server: Any, *, search_name: str, execute_name: str) -> None:
-    """Add the two tools in the way that fits the server."""
+    """Add the two tools in the way of the server's kind."""
     if search_name == execute_name:
         raise InvalidValueError(f"both tools are named {search_name!r}", hint="give them different names")
-    tools = own_tools(registry, search_name, execute_name)
+    tools = make_tools(registry, search_name, execute_name)
     if isinstance(server, MCPServer):
         attach_mcpserver(server, tools)
     elif isinstance(server, Server):

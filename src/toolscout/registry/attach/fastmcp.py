@@ -1,4 +1,4 @@
-"""FastMCP: the two tools come from a provider of their own, after all that the server has."""
+"""Attaching to FastMCP: the two tools come from a provider of their own, after the tools of the server."""
 
 from __future__ import annotations
 
@@ -14,45 +14,46 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolRequestParams, InputRequiredResult
 from pydantic import PrivateAttr
 
-from toolscout.registry.attach.mcpserver import refuse
-from toolscout.registry.attach.tools import OwnTool
+from toolscout.mcp_tools import McpTool
+from toolscout.registry.attach.mcpserver import refuse_name
+from toolscout.registry.attach.registry_tools import run_tool, sdk_definition
 
 
-class _Tool(Tool):
+class _FastMCPTool(Tool):
     """One of the two tools, as FastMCP runs tools."""
 
-    _own: OwnTool = PrivateAttr()
+    _tool: McpTool = PrivateAttr()
 
     @classmethod
-    def of(cls, own: OwnTool) -> _Tool:
+    def of(cls, tool: McpTool) -> _FastMCPTool:
         """Wrap one of the registry's tools."""
-        made = cls(
-            name=own.name,
-            description=own.description,
-            parameters=own.definition.input_schema,
-            annotations=own.annotations,
+        wrapped = cls(
+            name=tool.name,
+            description=tool.description,
+            parameters=dict(tool.input_schema),
+            annotations=sdk_definition(tool).annotations,
         )
-        made._own = own
-        return made
+        wrapped._tool = tool
+        return wrapped
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Run it in the SDK's own terms, and pass its result on as it is."""
-        result = await self._own.run(arguments, _sdk_context(arguments, self.name))
+        """Run it in the SDK's context and pass its result on unchanged."""
+        result = await run_tool(self._tool, arguments, _sdk_context(arguments, self.name))
         if isinstance(result, InputRequiredResult):
             return InputRequiredToolResult(result)
         return ToolResult.from_mcp_result(result)
 
 
-def attach_fastmcp(server: FastMCP[Any], tools: Sequence[OwnTool]) -> None:
+def attach_fastmcp(server: FastMCP[Any], tools: Sequence[McpTool]) -> None:
     """Add the tools; a name that the server itself has is refused before anything is added."""
-    known = server.local_provider._components.values()  # noqa: SLF001 - what is public here must be awaited
-    taken = {item.name for item in known if isinstance(item, Tool)}
+    components = server.local_provider._components.values()  # noqa: SLF001 - the public method is asynchronous
+    server_names = {item.name for item in components if isinstance(item, Tool)}
     for tool in tools:
-        if tool.name in taken:
-            refuse(tool.name)
+        if tool.name in server_names:
+            refuse_name(tool.name)
     provider = LocalProvider()
     for tool in tools:
-        provider.add_tool(_Tool.of(tool))
+        provider.add_tool(_FastMCPTool.of(tool))
     server.add_provider(provider)
 
 
@@ -63,9 +64,9 @@ def fastmcp_context() -> FastMCPContext:
 
 def _sdk_context(arguments: dict[str, Any], name: str) -> Context[Any, Any]:
     """Build the SDK's context of the request from FastMCP's."""
-    ours = get_context()
+    context = get_context()
     params = CallToolRequestParams(
-        name=name, arguments=arguments, input_responses=ours.input_responses, request_state=ours.request_state
+        name=name, arguments=arguments, input_responses=context.input_responses, request_state=context.request_state
     )
-    around: Any = ours.request_context
-    return Context(request_context=getattr(around, "_srctx", None), input_params=params)
+    request_context: Any = context.request_context
+    return Context(request_context=getattr(request_context, "_srctx", None), input_params=params)
