@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "mcp_tools": BOTTOM,
     "scout": BOTTOM | SHARED | ADAPTERS | PIPELINES | {"chat"},
     "gateway": BOTTOM | SHARED | {"scout", "mcp_tools"},
-    "registry": BOTTOM | SHARED | {"indexing", "scout", "sources", "mcp_tools"},
+    "registry": BOTTOM | SHARED | {"scout", "sources", "mcp_tools"},
     "cli": BOTTOM | SHARED | ADAPTERS | PIPELINES | DATA | {"scout", "gateway", ""},
     "sample": set(),
     "__main__": {"cli"},

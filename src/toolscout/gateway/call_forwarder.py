@@ -9,7 +9,7 @@ from typing import Any
 from toolscout.errors import CallError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.pending_calls import STATE_PREFIX, PendingCalls
-from toolscout.gateway.result_store import ResultStore, cut_result, size_of
+from toolscout.gateway.result_store import ResultStore, byte_size, cut_result
 from toolscout.mcp_tools import meta_with_repairs
 from toolscout.models import Caller, CallResult
 from toolscout.ports import Upstream
@@ -83,7 +83,7 @@ class CallForwarder:
         self._note_links(outcome.tool.server, result, caller)
         if outcome.repairs:
             result["_meta"] = meta_with_repairs(result.get("_meta"), outcome.repairs)
-        if size_of(result) > self._max_bytes:
+        if byte_size(result) > self._max_bytes:
             return cut_result(result, self._max_bytes, self._results.keep(result, caller))
         return result
 

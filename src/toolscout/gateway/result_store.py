@@ -50,7 +50,7 @@ class ResultStore:
         return stored.text if stored is not None and stored.owner == owner_of(caller) else None
 
 
-def size_of(result: Any) -> int:
+def byte_size(result: Any) -> int:
     """Count the bytes of a result as compact JSON."""
     return len(_compact(result).encode("utf-8", "replace"))
 
@@ -60,11 +60,11 @@ def cut_result(result: Mapping[str, Any], max_bytes: int, rest_uri: str) -> dict
 
     A notice and a resource link say that the whole result can be read at `rest_uri`.
     """
-    total = size_of(result)
+    total = byte_size(result)
     room = max(max_bytes - _NOTICE_BYTES, 0)
     content: list[Any] = []
     for item in result.get("content") or []:
-        cost = size_of(item) + 1
+        cost = byte_size(item) + 1
         if cost <= room:
             content.append(item)
             room -= cost
@@ -87,7 +87,7 @@ def _cut_text(text: str, budget: int) -> str:
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        if size_of({"type": "text", "text": text[:middle]}) <= budget:
+        if byte_size({"type": "text", "text": text[:middle]}) <= budget:
             low = middle
         else:
             high = middle - 1

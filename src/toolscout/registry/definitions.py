@@ -11,8 +11,8 @@ from mcp_types import Tool as SdkTool
 from pydantic import BaseModel, ValidationError
 
 from toolscout.errors import BadToolError
-from toolscout.indexing.normalize import normalize_tool
 from toolscout.models import LOCAL, Server, Tool
+from toolscout.scout import normalize_tool
 from toolscout.settings import Settings
 
 SERVER = Server(key=LOCAL, title=LOCAL)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscout.gateway.result_store import cut_result, size_of
+from toolscout.gateway.result_store import byte_size, cut_result
 
 URI = "toolscout://results/x"
 
@@ -35,5 +35,5 @@ def test_an_image_that_does_not_fit_is_left_out_whole() -> None:
 )
 def test_a_cut_result_is_never_over_the_cap_and_always_json(content: list[Any], cap: int) -> None:
     shaped = cut_result({"content": content}, cap, URI)
-    assert size_of(shaped) <= cap
+    assert byte_size(shaped) <= cap
     json.loads(json.dumps(shaped))
