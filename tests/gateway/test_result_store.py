@@ -6,7 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guarantees import guarantee
 from toolscout.gateway.result_store import byte_size, cut_result
+
+pytestmark = guarantee("fault:huge")
 
 URI = "toolscout://results/x"
 
