@@ -12,8 +12,8 @@ import httpx2
 
 from embedders import HashEmbedder
 from issuer import AUDIENCE, Issuer
-from scripted import Scripted, ScriptedLive
-from toolscout import Caller, Scout, Settings
+from scripted import Scripted
+from toolscout import Scout, Settings
 from toolscout.gateway.auth.authentication import authentication_for
 from toolscout.gateway.host_check import allowed_hosts
 from toolscout.gateway.http import make_app
@@ -108,7 +108,7 @@ class Guarded:
 
     async def key(self, tenant: str, user: str | None = None, **more: Any) -> str:
         """Make an API key."""
-        return (await self.scout.admin.create_key(tenant=tenant, user=user, **more))[0]
+        return (await self.scout.api_keys.create(tenant=tenant, user=user, **more))[0]
 
 
 def answer_in(text: str) -> Any:
@@ -132,13 +132,18 @@ async def guarded(
         chosen = replace(chosen, auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
     rules, clock = Rules(policy), Clock()
     store = Counting(open_store(chosen, rules))
-    async with Scout(store=store, embedder=HashEmbedder(), settings=chosen, rules=rules) as scout:  # type: ignore[arg-type]
-        for tenant, its in (servers or {}).items():
-            await scout.index(list(its), caller=Caller(tenant=tenant))
-        behind = list({server.key: server for its in (servers or {}).values() for server in its}.values())
-        scout._sources.live = ScriptedLive(behind)  # type: ignore[assignment]
+    behind = list({server.key: server for its in (servers or {}).values() for server in its}.values())
+    for server in behind:
+        server.tenants = tuple(tenant for tenant, its in (servers or {}).items() if server in its)
+    async with Scout(
+        store=store,  # type: ignore[arg-type]
+        embedder=HashEmbedder(),
+        settings=chosen,
+        rules=rules,
+        servers=behind,  # type: ignore[arg-type]
+    ) as scout:
         gateway = Gateway(scout, settings=chosen, surface=surface, authenticated=True)
-        authentication = authentication_for(chosen, scout.admin.find_key, clock=clock)
+        authentication = authentication_for(chosen, scout.api_keys.find, clock=clock)
         with bind("127.0.0.1", 0) as listening:
             port = listening.getsockname()[1]
             app = make_app(gateway, chosen, allowed_hosts("127.0.0.1", port), authentication)

@@ -39,6 +39,17 @@ class Scripted:
     requests: dict[str, Any] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     state: str = "ready"
+    tenants: tuple[str, ...] | None = None
+
+    report_change: Callable[[], None] = lambda: None
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Report that it is connected; `report_change` reports anything that happens later."""
+        self.report_change = changed
+        changed()
+
+    async def close(self) -> None:
+        """Close nothing."""
 
     def tool(self, name: str, answer: Answer | Mapping[str, Any] | None = None, **definition: Any) -> None:
         """Add a tool."""
@@ -76,27 +87,3 @@ class Scripted:
             raise CallError("Method not found", details={"code": -32601, "data": None})
         answer = self.requests[method]
         return answer(params or {}) if callable(answer) else answer
-
-
-class ScriptedLive:
-    """Stands where the live servers of a scout stand."""
-
-    def __init__(self, servers: list[Scripted]) -> None:
-        self.all = {server.key: server for server in servers}
-        self.changes = 0
-
-    @property
-    def keys(self) -> frozenset[str]:
-        return frozenset(self.all)
-
-    def server(self, key: str) -> Scripted | None:
-        return self.all.get(key)
-
-    def statuses(self) -> list[ServerStatus]:
-        return [self.all[key].status for key in sorted(self.all)]
-
-    def unavailable(self) -> frozenset[str]:
-        return frozenset(key for key, server in self.all.items() if server.state == "failed")
-
-    async def close(self) -> None:
-        """Close nothing."""

@@ -34,6 +34,7 @@ MAY_IMPORT = {
     "gateway": BOTTOM | SHARED | {"scout", "mcp_tools"},
     "registry": BOTTOM | SHARED | {"scout", "sources", "mcp_tools"},
     "cli": BOTTOM | SHARED | ADAPTERS | PIPELINES | DATA | {"scout", "gateway", ""},
+    "testing": BOTTOM | SHARED,
     "sample": set(),
     "__main__": {"cli"},
     "": BOTTOM | SHARED | {"chat", "scout", "registry"},
@@ -67,6 +68,14 @@ def test_every_import_goes_downwards(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_module_passes_400_lines(path):
     assert len(path.read_text("utf-8").splitlines()) <= 400
+
+
+def test_a_publication_is_made_in_one_place():
+    def makes_one(path):
+        calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        return any(isinstance(call.func, ast.Name) and call.func.id == "Publication" for call in calls)
+
+    assert [path.relative_to(SOURCE).as_posix() for path in MODULES if makes_one(path)] == ["indexing/publish.py"]
 
 
 def test_only_adapters_and_edges_import_drivers_and_servers():

@@ -196,9 +196,9 @@ async def requests(folder: Path) -> dict[str, Any]:
             scout = Scout(store=open_store(settings, rules), embedder=None, settings=settings, rules=rules)
             await stack.enter_async_context(scout)
             await scout.index_server_tools("echo", Echo())
-            keys[name] = (await scout.admin.create_key(tenant="local", user="ann"))[0]
+            keys[name] = (await scout.api_keys.create(tenant="local", user="ann"))[0]
             gateway = Gateway(scout, settings=settings, authenticated=asked)
-            verifies = authentication_for(settings, scout.admin.find_key) if asked else None
+            verifies = authentication_for(settings, scout.api_keys.find) if asked else None
             app = apps[name] = make_app(gateway, settings, allowed_hosts("127.0.0.1", 8080), verifies)
             await stack.enter_async_context(app.router.lifespan_context(app))
         found = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from toolscout.models import (
     Caller,
@@ -71,7 +71,7 @@ class ToolProvider(Protocol):
 
 
 class ToolSource(Protocol):
-    """A server's worth of tools: from a file, from Python objects, from a live MCP server."""
+    """The tools of one server: from a file, from Python objects, from a live MCP server."""
 
     @property
     def server(self) -> Server:
@@ -79,7 +79,7 @@ class ToolSource(Protocol):
         ...
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
-        """Return the raw definitions, as the provider has them: nothing about them is trusted."""
+        """Return the raw definitions; nothing in them is trusted."""
         ...
 
     async def call_tool(
@@ -96,17 +96,34 @@ class ToolSource(Protocol):
 
 
 class LiveServer(ToolSource, Protocol):
-    """A server that is reached over MCP."""
+    """A server that is connected now, and may change or go down at any time."""
 
     @property
     def status(self) -> ServerStatus:
-        """Say how the server is."""
+        """Return the state of the connection."""
+        ...
+
+    @property
+    def tenants(self) -> tuple[str, ...] | Literal["all"] | None:
+        """Return the tenants that it is indexed for and that may call it; None: indexed for the local tenant alone."""
         ...
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, caller: Caller, upstream: Upstream | None = None
     ) -> Mapping[str, Any]:
         """Send any other request (resources, prompts, completion) once and return its raw result."""
+        ...
+
+
+class CustomServer(LiveServer, Protocol):
+    """A live server that a program brings itself, beside those of the config: `Scout.open(servers=[...])`."""
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Begin to connect, and call `changed` when the server has connected, failed, or changed its tools."""
+        ...
+
+    async def close(self) -> None:
+        """End the connection."""
         ...
 
 

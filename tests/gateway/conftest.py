@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scripted import Call, Scripted, ScriptedLive, text
+from scripted import Call, Scripted, text
 from toolscout import Scout
 from toolscout.gateway.server import Gateway
 from toolscout.settings import Settings
@@ -38,9 +38,7 @@ def open_gateway(open_scout):
         *servers: Scripted, store: str = "memory:", settings: Settings | None = None, **options: Any
     ) -> AsyncIterator[Open]:
         settings = settings or Settings(reindex_interval_s=0.05)
-        async with open_scout(store=store) as scout:
-            await scout.index(list(servers))
-            scout._sources.live = ScriptedLive(list(servers))
+        async with open_scout(store=store, settings=settings, servers=servers) as scout:
             gateway = Gateway(scout, settings=settings, **options)
             async with gateway.running():
                 yield Open(gateway, scout, list(servers))

@@ -244,7 +244,7 @@ async def test_a_key_is_refused_when_it_is_wrong_expired_or_revoked(issuer):
         expired = await served.key("acme", "cid", expires_at=time.time() - 1)
         for wrong in (swapped, changed, unknown, expired, good + "x", good.upper(), f" {good}"):
             assert (await served.ask(wrong, "tools/list")).status_code == 401
-        await served.scout.admin.revoke_key(number)
+        await served.scout.api_keys.revoke(number)
         served.clock.now += 1.01
         assert (await served.ask(good, "tools/list")).status_code == 401
         assert (await served.ask(other, "tools/list")).status_code == 200

@@ -168,7 +168,7 @@ async def test_a_session_of_a_key_that_is_revoked_ends_with_it(crm):
     async with guarded({"acme": [crm]}) as served:
         ann = await served.key("acme", "ann")
         session = (await served.post(ann, HANDSHAKE)).headers["mcp-session-id"]
-        await served.scout.admin.revoke_key(ann.split("_")[1])
+        await served.scout.api_keys.revoke(ann.split("_")[1])
         served.clock.now += 1.01
         wanted = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
         assert (await served.post(ann, wanted, Mcp_Session_Id=session)).status_code == 401
@@ -252,7 +252,7 @@ async def test_a_change_is_told_to_those_who_see_it_and_to_no_others(crm):
             assert isinstance(await asyncio.wait_for(anext(aiter(acme)), WAIT_S), ToolsListChanged)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(aiter(zeta)), 0.3)
-            served.scout.admin.apply_policy(parse_policy(""))
+            served.scout.access.apply_policy(parse_policy(""))
             assert isinstance(await asyncio.wait_for(anext(aiter(zeta)), WAIT_S), ToolsListChanged)
             assert (await zoe.list_tools()).tools == []
 
@@ -266,7 +266,7 @@ async def test_no_credential_goes_downstream_and_tenants_have_sessions_of_their_
             for tenant in ("acme", "zeta"):
                 rows = [{"server": name, "name": "echo"} for name in ("own", "common")]
                 await scout.index_tools(rows, caller=Caller(tenant=tenant))
-                keys[tenant] = (await scout.admin.create_key(tenant=tenant, user="u"))[0]
+                keys[tenant] = (await scout.api_keys.create(tenant=tenant, user="u"))[0]
         entry = {"type": "http", "toolscout": {"private": True}}
         servers = {
             "own": {**entry, "url": f"{own.origin}/mcp"},

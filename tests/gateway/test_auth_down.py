@@ -41,7 +41,7 @@ async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
     async with guarded({"acme": [tools]}, store=with_database(fragile.url, "keys_down"), surface="all") as served:
         known, stranger, revoked = [await served.key("acme") for _ in range(3)]
         expired = await served.key("acme", expires_at=time.time() - 1)
-        await served.scout.admin.revoke_key(revoked.split("_")[1])
+        await served.scout.api_keys.revoke(revoked.split("_")[1])
         unknown = "tsk_" + "a" * 10 + "_" + "b" * 43
         wrong = known[:-1] + ("A" if known[-1] != "A" else "B")
         assert await served.names(known) == ["demo__echo"]
@@ -67,7 +67,7 @@ async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
             return (await served.ask(stranger, "tools/list")).status_code == 200
 
         await eventually(opens, RECOVERY_S)
-        await served.scout.admin.revoke_key(known.split("_")[1])
+        await served.scout.api_keys.revoke(known.split("_")[1])
         served.clock.now += ASK_AGAIN_S
         assert (await served.ask(known, "tools/list")).status_code == 401
 

@@ -116,7 +116,7 @@ async def test_a_running_gateway_follows_its_policy_and_takes_keys_and_tokens(tm
             monkeypatch.setenv(f"TOOLSCOUT_{name}", str(value))
         async with Scout.open(store=f"sqlite:///{tmp_path / 'catalogue.db'}") as scout:
             await scout.index_tools(ROWS, caller=Caller())
-            key, _ = await scout.admin.create_key(tenant="local", user="ann")
+            key, _ = await scout.api_keys.create(tenant="local", user="ann")
         with serving(tmp_path, "--surface", "all") as gateway:
             for number, token in enumerate((key, issuer.token()), start=1):
                 async with (

@@ -44,7 +44,7 @@ async def test_a_client_of_the_handshake_era_is_told_on_its_connection(open_gate
         await opened.scout.index([demo])
         assert isinstance(await asyncio.wait_for(told.get(), 5), ToolListChangedNotification)
         demo.state = "failed"
-        opened.scout.live.changes += 1
+        demo.report_change()
         kinds = {type(await asyncio.wait_for(told.get(), 5)) for _ in range(2)}
         assert kinds == {ResourceListChangedNotification, PromptListChangedNotification}
         assert told.empty()

@@ -46,7 +46,7 @@ async def test_every_reason_to_refuse_a_key_is_in_the_log_with_its_id_and_withou
         wrong = f"tsk_{number}_{'s' * 43}"
         assert await refused(served, wrong, logged) == f"401: the secret of the key {number} is wrong"
         assert await refused(served, old, logged) == f"401: the key {old.split('_')[1]} has expired"
-        await served.scout.admin.revoke_key(number)
+        await served.scout.api_keys.revoke(number)
         served.clock.now += 2
         assert await refused(served, good, logged) == f"401: the key {number} was revoked"
 

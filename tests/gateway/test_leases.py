@@ -40,8 +40,8 @@ async def replica(settings: Settings, embedder: HashEmbedder, *servers: ServerCo
 
 
 def live_of(scout: Scout) -> CatalogueSync:
-    assert scout.live is not None
-    return scout.live
+    assert scout.sync is not None
+    return scout.sync
 
 
 async def settled(scout: Scout) -> None:
@@ -52,17 +52,17 @@ async def names(scout: Scout) -> list[str]:
     return [match.tool.name for match in await scout.list_tools()]
 
 
-async def test_a_replica_without_the_turn_embeds_nothing_and_serves_what_the_other_published(tmp_path, settings):
+async def test_a_replica_without_the_lease_embeds_nothing_and_serves_what_the_other_published(tmp_path, settings):
     server = fake(tmp_path, "fake", "--tools", "5").config
     slow, quick = GatedEmbedder(), HashEmbedder()
     async with replica(settings, slow, server) as one:
         await until(lambda: bool(slow.documents))
         async with replica(settings, quick, server) as other:
             await until(lambda: live_of(other).statuses()[0].state == "ready")
-            called = await other.live.server("fake").call_tool("echo", {"text": "hello"}, caller=other.caller)
+            called = await other.servers.get("fake").call_tool("echo", {"text": "hello"}, caller=other.caller)
             assert called["content"][0]["text"] == "hello"
-            await until(lambda: bool(live_of(other)._listed))
-            await _turns_pass(settings, 5)  # longer than a lease, which is renewed meanwhile
+            await until(lambda: bool(live_of(other).waiting))
+            await _leases_are_refused(settings, 5)  # longer than a lease, which is renewed meanwhile
             assert quick.documents == []
             slow.gate.set()
             await settled(one)
@@ -73,8 +73,8 @@ async def test_a_replica_without_the_turn_embeds_nothing_and_serves_what_the_oth
             assert live_of(other).reports[0].unchanged == 5
 
 
-async def _turns_pass(settings: Settings, count: int) -> None:
-    """Ask so many times for a turn that somebody holds, over more than the time of one lease."""
+async def _leases_are_refused(settings: Settings, count: int) -> None:
+    """Ask so many times for a lease that somebody holds, for longer than one lease lasts."""
     store = open_store(settings, lambda _caller, _facets: True)
     await store.open()
     for _ in range(count):
@@ -91,7 +91,7 @@ async def test_when_the_holder_died_another_takes_over(tmp_path, settings):
     async with replica(settings, HashEmbedder(), server) as scout:
         await settled(scout)
         assert len(await names(scout)) == 5
-    assert await store.lease("index:local/:fake", "who comes next", 60), "a turn is given back when it is over"
+    assert await store.lease("index:local/:fake", "who comes next", 60), "a lease is released at the end"
     await store.close()
 
 
@@ -102,7 +102,7 @@ async def test_one_server_that_another_replica_indexes_delays_no_other_server(tm
     assert await store.lease("index:local/:busy", "another", 60)
     async with replica(settings, HashEmbedder(), busy, free) as scout:
         await until(lambda: sum(report.total for report in live_of(scout).reports) == 3)
-        await until(lambda: set(live_of(scout)._listed) == {"busy"})
+        await until(lambda: live_of(scout).waiting == {(Scope(), "busy")})
         assert len(await names(scout)) == 3
         await store.release("index:local/:busy", "another")
         await settled(scout)
@@ -110,29 +110,29 @@ async def test_one_server_that_another_replica_indexes_delays_no_other_server(tm
     await store.close()
 
 
-async def test_a_replica_whose_turn_comes_late_asks_its_server_again(tmp_path, settings):
+async def test_a_replica_whose_lease_comes_late_lists_its_server_again(tmp_path, settings):
     server = fake(tmp_path, "fake", "--names", "change", "--tools", "1")
     store = open_store(settings, lambda _caller, _facets: True)
     await store.open()
     assert await store.lease("index:local/:fake", "another", 60)
-    quiet = replace(settings, reindex_interval_s=60)  # so that only a late turn can be why it asks again
+    quiet = replace(settings, reindex_interval_s=60)  # so that only a late lease can be why it lists again
     async with replica(quiet, HashEmbedder(), server.config) as scout:
-        await until(lambda: live_of(scout)._late == {"fake"})
-        await live_of(scout).server("fake").call_tool("change", {}, caller=scout.caller)
+        await until(lambda: live_of(scout).delayed == {(Scope(), "fake")})
+        await scout.servers.get("fake").call_tool("change", {}, caller=scout.caller)
         await store.release("index:local/:fake", "another")
         await settled(scout)
         assert await names(scout) == ["change", "tool0", "tool1"]
     await store.close()
 
 
-async def test_a_server_that_fails_when_its_turn_comes_late_is_asked_once_more(tmp_path, settings):
+async def test_a_server_that_fails_when_its_lease_comes_late_is_asked_once_more(tmp_path, settings):
     server = fake(tmp_path, "fake", "--names", "refuse_list", "--tools", "1")
     store = open_store(settings, lambda _caller, _facets: True)
     await store.open()
     assert await store.lease("index:local/:fake", "another", 60)
     async with replica(settings, HashEmbedder(), server.config) as scout:
-        await until(lambda: live_of(scout)._late == {"fake"})
-        await live_of(scout).server("fake").call_tool("refuse_list", {}, caller=scout.caller)
+        await until(lambda: live_of(scout).delayed == {(Scope(), "fake")})
+        await scout.servers.get("fake").call_tool("refuse_list", {}, caller=scout.caller)
         await store.release("index:local/:fake", "another")
         await until(lambda: bool(live_of(scout).reports))
         assert await names(scout) == ["refuse_list", "tool0"]
@@ -150,7 +150,7 @@ async def test_a_change_that_reaches_every_replica_is_indexed_once(tmp_path, set
         for scout in (one, two, three):
             await settled(scout)
         for scout in (one, two, three):
-            await live_of(scout).server("fake").call_tool("change", {}, caller=scout.caller)
+            await scout.servers.get("fake").call_tool("change", {}, caller=scout.caller)
         await until(lambda: all(len(live_of(scout).reports) >= 2 for scout in (one, two, three)))
         for scout in (one, two, three):
             await settled(scout)
@@ -163,7 +163,7 @@ async def test_a_server_that_any_replica_reaches_stays_in_the_catalogue(tmp_path
     settings = replace(settings, unavailable_s=0.2)
     store = open_store(settings, lambda _caller, _facets: True)
     await store.open()
-    here, there = Leases(store, Scope(), settings), Leases(store, Scope(), replace(settings, unavailable_s=60))
+    here, there = Leases(store, settings), Leases(store, replace(settings, unavailable_s=60))
     assert await here.reached_by_none("fake")
     await there.note_reached(["fake"])
     assert not await here.reached_by_none("fake")
@@ -191,9 +191,9 @@ class Frozen:
         raise StoreError("the database is down", hint="wait")
 
 
-async def test_a_turn_that_could_not_be_renewed_in_time_counts_as_lost(settings):
+async def test_a_lease_that_could_not_be_renewed_in_time_counts_as_lost(settings):
     store = Frozen()
-    async with Leases(store, Scope(), settings).take(["fake"]) as turn:  # type: ignore[arg-type]
-        assert (list(turn.until), turn.lost) == (["fake"], [])
-        await until(lambda: turn.lost == ["fake"])
+    async with Leases(store, settings).try_hold(Scope(), ["fake"]) as leases:  # type: ignore[arg-type]
+        assert (list(leases.until), leases.lost) == (["fake"], [])
+        await until(lambda: leases.lost == ["fake"])
     assert store.asked > 1

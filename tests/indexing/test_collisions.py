@@ -11,7 +11,7 @@ import pytest
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import BadToolError, IndexReport, Scout, Settings
-from toolscout.indexing.fetch import slug_collisions
+from toolscout.scout.indexer import slug_collisions
 from toolscout.tool_keys import assign_slugs, server_slug, split_key, tool_key
 
 pytestmark = guarantee("catalog:collision")

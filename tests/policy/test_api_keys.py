@@ -63,28 +63,28 @@ async def scout() -> Any:
 
 
 async def test_the_last_use_is_remembered_and_undoes_no_revocation(scout: Scout) -> None:
-    _, key = await scout.admin.create_key(tenant="acme")
-    assert (await scout.admin.api_keys())[0].last_used_at is None
-    await asyncio.gather(*(scout.admin.find_key(key.id) for _ in range(5)), scout.admin.revoke_key(key.id))
-    (kept,) = await scout.admin.api_keys("acme")
+    _, key = await scout.api_keys.create(tenant="acme")
+    assert (await scout.api_keys.list_all())[0].last_used_at is None
+    await asyncio.gather(*(scout.api_keys.find(key.id) for _ in range(5)), scout.api_keys.revoke(key.id))
+    (kept,) = await scout.api_keys.list_all("acme")
     assert kept.revoked_at is not None
     assert kept.last_used_at is not None
-    found = await scout.admin.find_key(key.id)
+    found = await scout.api_keys.find(key.id)
     assert found is not None
     assert not found.usable(0.0)
 
 
 async def test_keys_are_listed_the_newest_first_and_by_tenant(scout: Scout) -> None:
-    made = [(await scout.admin.create_key(tenant=tenant))[1].id for tenant in ("a", "b", "a")]
-    assert [key.id for key in await scout.admin.api_keys()] == made[::-1]
-    assert [key.id for key in await scout.admin.api_keys("a")] == [made[2], made[0]]
-    assert await scout.admin.find_key("nothing") is None
+    made = [(await scout.api_keys.create(tenant=tenant))[1].id for tenant in ("a", "b", "a")]
+    assert [key.id for key in await scout.api_keys.list_all()] == made[::-1]
+    assert [key.id for key in await scout.api_keys.list_all("a")] == [made[2], made[0]]
+    assert await scout.api_keys.find("nothing") is None
     with pytest.raises(ToolNotFoundError) as caught:
-        await scout.admin.revoke_key(made[0][:-1])
+        await scout.api_keys.revoke(made[0][:-1])
     assert made[0] in caught.value.suggestions
 
 
 async def test_revoking_twice_keeps_the_first_moment(scout: Scout) -> None:
-    _, key = await scout.admin.create_key(tenant="acme")
-    first = await scout.admin.revoke_key(key.id)
-    assert (await scout.admin.revoke_key(key.id)).revoked_at == first.revoked_at
+    _, key = await scout.api_keys.create(tenant="acme")
+    first = await scout.api_keys.revoke(key.id)
+    assert (await scout.api_keys.revoke(key.id)).revoked_at == first.revoked_at

@@ -93,8 +93,10 @@ async def test_found_listed_opened_explained_and_called_agree_under_every_policy
     ) as scout:
         for tenant in TENANTS:
             for source in (Source("shop", trusted=True), Source("post", trusted=False)):
-                await scout.index([source], caller=Caller(tenant=tenant))
-                scout._sources.keep(Caller(tenant=tenant).scope, source.server.key, source)
+                trusted = source.server.trusted
+                await scout.index_server_tools(
+                    source.server.title, source, trusted=trusted, caller=Caller(tenant=tenant)
+                )
         everything = [f"{server}__{name}" for server in ("post", "shop") for name in NAMES]
         intents = [Intent(text="x", terms=("on",), vector=hash_vector("create_invoice one invoice"))]
         seen = set()
@@ -113,7 +115,7 @@ async def test_found_listed_opened_explained_and_called_agree_under_every_policy
             assert (await called(scout, caller, key)) == (key in listed and rules.may_call(caller, opened[key]))
             seen.add(tuple(listed))
         assert len(seen) > 100
-        explained = await scout.admin.explain(caller, key, "see")
+        explained = await scout.access.explain(caller, key, "see")
         assert explained.allowed == (key in listed)
 
 

@@ -146,7 +146,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
                 rows = [{"server": "books", "name": "echo", "description": "Say back a text"}]
                 await scout.index_tools(rows, caller=Caller(tenant="zeta"))
                 return [
-                    (await scout.admin.create_key(tenant=tenant, user=user))[0]
+                    (await scout.api_keys.create(tenant=tenant, user=user))[0]
                     for tenant, user in (("local", "ann"), ("zeta", "zoe"))
                 ]
 
@@ -226,7 +226,7 @@ def test_a_tool_that_changes_is_withheld_until_it_is_approved(scene):
 
     async def approved() -> None:
         async with Scout.open(store=f"sqlite:///{scene.folder / 'catalogue.db'}") as scout:
-            await scout.admin.decide(Scope(), ["books__steady"], "approved")
+            await scout.decisions.decide(Scope(), ["books__steady"], "approved")
 
     asyncio.run(approved())
     scene.until(lambda: not scene.call(scene.local, "books__steady").get("isError"))
@@ -327,9 +327,9 @@ def test_a_session_and_a_result_of_another_cannot_be_replayed(scene):
 def test_a_revoked_key_is_refused_by_the_running_gateway_within_a_moment(scene):
     async def revoked() -> str:
         async with Scout.open(store=f"sqlite:///{scene.folder / 'catalogue.db'}") as scout:
-            text, key = await scout.admin.create_key(tenant="zeta")
+            text, key = await scout.api_keys.create(tenant="zeta")
             assert scene.use(text, "list_tools")["structuredContent"]["pagination"]["total_tools"] == 1
-            await scout.admin.revoke_key(key.id)
+            await scout.api_keys.revoke(key.id)
             return text
 
     text = asyncio.run(revoked())

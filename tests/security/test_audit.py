@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from downstreams import until
 from guarantees import guarantee
-from scripted import Call, Scripted, ScriptedLive, text
+from scripted import Call, Scripted, text
 from servers import stdio
 from serving import write_config
 from toolscout import Caller, Scout, SettingError, Settings, ToolscoutError
@@ -77,10 +77,8 @@ async def audited(path: Path, **settings: Any) -> Any:
     """Open a scout that writes to a file, over the scripted server."""
     behind = server()
     options = Settings(store="memory:", embedder="none", audit=str(path), **settings)
-    async with Scout.open(settings=options) as scout:
-        await scout.index([behind])
-        scout._sources.live = ScriptedLive([behind])
-        scout.admin.apply_policy(parse_policy(POLICY))
+    async with Scout.open(settings=options, servers=[behind]) as scout:
+        scout.access.apply_policy(parse_policy(POLICY))
         path.unlink()  # noqa: ASYNC240 - what came before is not the test's
         yield scout, behind
 
@@ -210,7 +208,7 @@ async def test_the_library_writes_a_file_only_when_told(tmp_path: Path, monkeypa
     async with Scout.open(tools=[{"name": "x"}], settings=Settings(store="memory:", embedder="none")) as scout:
         with pytest.raises(ToolscoutError):
             await scout.call_tool("local__x", {})
-        await scout.admin.create_key(tenant="acme")
+        await scout.api_keys.create(tenant="acme")
     assert [*tmp_path.rglob("*")] == []  # noqa: ASYNC240 - nothing else runs
 
 
@@ -247,8 +245,8 @@ def test_a_log_that_fails_later_stops_nothing_and_is_told(tmp_path: Path, caplog
 async def test_the_acts_of_operators_are_written_down(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with audited(path) as (scout, _):
-        scout.admin.apply_policy(None)
-        await scout.admin.decide(Scope(), ["demo__fine"], "approved")
+        scout.access.apply_policy(None)
+        await scout.decisions.decide(Scope(), ["demo__fine"], "approved")
         await scout.set_enabled("demo__fine", False)
         await scout.remove_server("demo")
         await scout.remove_user("ann")
@@ -272,7 +270,7 @@ async def test_newlines_and_escapes_in_names_stay_inside_their_line(tmp_path: Pa
         for caller in (ANN, hostile, replace(ANN, key="\udcff")):
             with pytest.raises(ToolscoutError):
                 await scout.call_tool(HOSTILE, {HOSTILE: HOSTILE}, caller=caller)
-        scout.admin.note(HOSTILE, hostile.scope, tool=HOSTILE)
+        AuditLog.at(str(path), 0).write_act(HOSTILE, hostile.scope, tool=HOSTILE)
     data = path.read_bytes()
     assert data.count(b"\n") == 4 == len(lines(path))
     assert not [byte for byte in data if byte not in b"\n" and not 32 <= byte < 127]
@@ -340,15 +338,15 @@ async def test_every_field_and_act_is_documented(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with audited(path) as (scout, _):
         await scout.call_tool("demo__fine", {}, caller=ANN)
-        _, key = await scout.admin.create_key(tenant="acme", user="ann")
-        await scout.admin.revoke_key(key.id)
-        scout.admin.apply_policy(None)
+        _, key = await scout.api_keys.create(tenant="acme", user="ann")
+        await scout.api_keys.revoke(key.id)
+        scout.access.apply_policy(None)
         for verdict in ("approved", "kept_out"):
-            await scout.admin.decide(Scope(), ["demo__fine"], verdict)
+            await scout.decisions.decide(Scope(), ["demo__fine"], verdict)
         for enabled in (False, True):
             await scout.set_enabled("demo__fine", enabled)
         await scout.remove_server("demo")
-        scout.admin.refuse_policy(PolicyError("broken"))
+        scout.access.refuse_policy(PolicyError("broken"))
     page = (DOCS / "audit.md").read_text("utf-8")
     for line in lines(path):
         assert f"| `{line['act']}` |" in page, line["act"]

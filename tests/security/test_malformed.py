@@ -292,7 +292,7 @@ async def guarded_gateway(tmp_path):
     behind = fake(tmp_path)
     write_config(tmp_path, behind.config)
     async with Scout.open(store=f"sqlite:///{tmp_path / 'catalogue.db'}") as scout:
-        key, _ = await scout.admin.create_key(tenant="local", user="ann")
+        key, _ = await scout.api_keys.create(tenant="local", user="ann")
     with serving(tmp_path, "--auth") as gateway:
         yield gateway, key, behind
 

@@ -11,9 +11,9 @@ import pytest
 from definitions import OTHER, POISON, scout_over
 from guarantees import guarantee
 from toolscout import Scout
-from toolscout.indexing.move import ArchiveReport, export_catalogue, import_catalogue
 from toolscout.indexing.trust import KEPT_OUT
 from toolscout.models import Scope, Verdict
+from toolscout.scout.transfer import ArchiveReport, export_catalogue, import_catalogue
 
 pytestmark = guarantee("catalog:pin", "catalog:quarantine", "store:move")
 
@@ -28,7 +28,7 @@ async def archive_of(*rows: dict[str, Any], **verdicts: Verdict) -> list[dict[st
     out = io.BytesIO()
     async with scout_over(list(rows)) as scout:
         for name, verdict in verdicts.items():
-            await scout.admin.decide(HERE, [f"notes__{name}"], verdict)
+            await scout.decisions.decide(HERE, [f"notes__{name}"], verdict)
         await export_catalogue(scout._store, out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
@@ -60,7 +60,7 @@ async def test_what_was_kept_out_stays_out_after_a_move_whatever_it_turns_into()
     async with scout_over() as scout:
         moved = await bring(scout, archive)
         assert (moved.decisions, moved.quarantined, await shown(scout)) == (1, 1, ["list"])
-        (change,) = await scout.admin.changes()
+        (change,) = await scout.decisions.changes()
         assert (change.quarantine_reason, change.verdict) == (KEPT_OUT, "kept_out")
         for row in (SYNC, CHANGED):
             await scout.index_tools([row, OTHER])
@@ -84,7 +84,7 @@ async def test_a_definition_that_changes_after_a_move_is_noticed() -> None:
         await bring(scout, archive)
         report = await scout.index_tools([CHANGED])
         assert report.offered == ("notes__sync",)
-        (change,) = await scout.admin.changes()
+        (change,) = await scout.decisions.changes()
         assert change.before is not None
         assert change.before["description"] == SYNC["description"]
 
@@ -97,7 +97,7 @@ async def test_a_tool_that_the_archive_calls_clean_is_screened_all_the_same() ->
     async with scout_over() as scout:
         moved = await bring(scout, archive)
         assert (moved.quarantined, await shown(scout)) == (1, ["list"])
-        (change,) = await scout.admin.changes()
+        (change,) = await scout.decisions.changes()
         assert " in /description: " in change.quarantine_reason
 
 
@@ -119,11 +119,11 @@ async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_of
     archive = await archive_of(SYNC, OTHER, sync="approved")
     archive = forged(archive if pinned else without_pins(archive), **lie)
     async with scout_over([SYNC, OTHER]) as scout:
-        await scout.admin.decide(HERE, ["notes__sync"], "approved")
+        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
         for _ in range(2):
             moved = await bring(scout, archive)
             assert (moved.quarantined, await shown(scout)) == (1, ["list"])
-        (change,) = await scout.admin.changes()
+        (change,) = await scout.decisions.changes()
         assert change.quarantine_reason
         await scout.index_tools([SYNC, OTHER])
         assert [(match.tool.name, match.tool.description) for match in await scout.list_tools()] == [
@@ -136,9 +136,9 @@ async def test_other_text_under_a_known_fingerprint_is_a_change_and_withheld_whe
     archive = forged(without_pins(await archive_of(SYNC)), description="Sync the notes!")
     for strict in (False, True):
         async with scout_over([SYNC], strict_definitions=strict) as scout:
-            await scout.admin.decide(HERE, ["notes__sync"], "approved")
+            await scout.decisions.decide(HERE, ["notes__sync"], "approved")
             await bring(scout, archive)
-            (change,) = await scout.admin.changes()
+            (change,) = await scout.decisions.changes()
             assert (change.changed, bool(change.quarantine_reason)) == (True, strict)
             assert change.before is not None
             assert change.before["description"] == SYNC["description"]
@@ -147,7 +147,7 @@ async def test_other_text_under_a_known_fingerprint_is_a_change_and_withheld_whe
 async def test_an_approval_counts_for_nothing_in_an_archive_once_the_tool_that_it_was_of_is_gone() -> None:
     archive = forged(without_pins(await archive_of(SYNC, OTHER)), description=POISON)
     async with scout_over([SYNC, OTHER]) as scout:
-        await scout.admin.decide(HERE, ["notes__sync"], "approved")
+        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
         await scout.index_tools([OTHER])
         for _ in range(2):
             await bring(scout, archive)
@@ -158,8 +158,8 @@ async def test_an_approval_counts_for_nothing_in_an_archive_once_the_tool_that_i
 async def test_an_archive_of_the_store_itself_changes_nothing_also_where_the_tools_are_gone(strict: bool) -> None:
     archive = await archive_of(EVIL, SYNC, OTHER, evil="approved", sync="kept_out")
     async with scout_over([EVIL, SYNC, OTHER], strict_definitions=strict) as scout:
-        await scout.admin.decide(HERE, ["notes__evil"], "approved")
-        await scout.admin.decide(HERE, ["notes__sync"], "kept_out")
+        await scout.decisions.decide(HERE, ["notes__evil"], "approved")
+        await scout.decisions.decide(HERE, ["notes__sync"], "kept_out")
         for _ in range(2):
             await bring(scout, archive)
             assert await shown(scout) == ["evil", "list"]
@@ -187,7 +187,7 @@ async def test_without_its_screen_a_store_takes_what_it_is_given() -> None:
 async def test_of_two_decisions_the_more_careful_stands(here: Verdict, there: Verdict, found: Verdict) -> None:
     archive = await archive_of(EVIL, evil=there)
     async with scout_over([EVIL]) as scout:
-        await scout.admin.decide(HERE, ["notes__evil"], here)
+        await scout.decisions.decide(HERE, ["notes__evil"], here)
         await bring(scout, archive)
         assert await shown(scout) == (["evil"] if found == "approved" else [])
         (pin,) = await scout._store.records("pin", HERE)
@@ -199,7 +199,7 @@ async def test_an_archive_that_differs_from_what_the_store_pinned_is_a_change_an
     for strict in (False, True):
         async with scout_over([SYNC], strict_definitions=strict) as scout:
             await bring(scout, archive)
-            (change,) = await scout.admin.changes()
+            (change,) = await scout.decisions.changes()
             assert (change.changed, bool(change.quarantine_reason)) == (True, strict)
             assert change.before is not None
             assert change.before["description"] == SYNC["description"]

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from definitions import OTHER, POISON, scout_over
 from embedders import HashEmbedder
 from guarantees import guarantee
-from scripted import Scripted, ScriptedLive
+from scripted import Scripted
 from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.gateway.server import Gateway
 from toolscout.models import Scope
@@ -46,18 +46,16 @@ async def gateway_over(
 ) -> Any:
     settings = Settings(store="memory:", reindex_interval_s=0.05)
     server = server_of(*definitions)
-    async with Scout.open(settings=settings, embedder=HashEmbedder()) as scout:
-        await scout.index([server])
+    async with Scout.open(settings=settings, embedder=HashEmbedder(), servers=[server]) as scout:
         if after:
             await after(scout)
-        scout._sources.live = ScriptedLive([server])
         gateway = Gateway(scout, settings=settings, surface=surface, core=["notes__sync"])
         async with gateway.running():
             yield gateway, server
 
 
 async def keep_out(scout: Scout) -> None:
-    await scout.admin.decide(Scope(), ["notes__sync"], "kept_out")
+    await scout.decisions.decide(Scope(), ["notes__sync"], "kept_out")
 
 
 HELD = [
@@ -159,13 +157,13 @@ async def test_a_held_tool_is_in_no_answer_of_the_library(definitions: list[dict
 @guarantee("catalog:quarantine")
 async def test_a_poisoned_tool_says_what_was_found_where_and_comes_in_when_it_is_approved() -> None:
     async with scout_over([{**POISONED, "server": "notes"}, OTHER]) as scout:
-        (change,) = await scout.admin.changes(Scope())
+        (change,) = await scout.decisions.changes(Scope())
         assert change.quarantine_reason
         found = {item.rule: item for item in change.findings}["override"]
         assert (found.where, found.severity) == ("/description", "quarantine")
         assert "previous instructions" in found.excerpt
-        await scout.admin.decide(Scope(), ["notes__sync"], "approved")
+        await scout.decisions.decide(Scope(), ["notes__sync"], "approved")
         assert len(await scout.list_tools()) == 2
         await scout.index_tools([{**POISONED, "server": "notes"}, OTHER])
         assert len(await scout.list_tools()) == 2
-        assert await scout.admin.changes() == []
+        assert await scout.decisions.changes() == []

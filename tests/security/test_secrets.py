@@ -148,7 +148,7 @@ async def test_a_gateway_with_secrets_in_every_corner_shows_none(
 
 async def make_key(folder: Path) -> str:
     async with Scout.open(settings=Settings(store=f"sqlite:///{folder / 'catalogue.db'}", embedder="none")) as scout:
-        text, _ = await scout.admin.create_key(tenant="local", user="ann")
+        text, _ = await scout.api_keys.create(tenant="local", user="ann")
         return text
 
 
@@ -171,7 +171,7 @@ async def test_no_log_record_error_or_repr_of_the_library_holds_one(
     )
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         async with Scout.open(config, settings=settings) as scout:
-            said.write(repr(config) + repr(scout.live.statuses() if scout.live else ""))
+            said.write(repr(config) + repr(scout.servers.statuses()))
             for name in ("fake__tool0", "web__echo", "gone__x", "nothing"):
                 for arguments in ({"text": 1, "x": CANARIES["argument"]}, [CANARIES["argument"]], CANARIES["argument"]):
                     try:

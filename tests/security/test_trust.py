@@ -173,12 +173,12 @@ async def test_a_change_is_reported_with_both_definitions_until_it_is_approved()
     async with scout_over(rows("Sync the notes."), rows("Sync the notes!", OTHER)) as scout:
         report = await scout.index_tools(rows("Sync the notes!", OTHER))
         assert (report.offered, report.quarantined) == (("notes__sync",), ())
-        (change,) = await scout.admin.changes(HERE)
+        (change,) = await scout.decisions.changes(HERE)
         assert (change.key, change.quarantine_reason, change.changed, change.waits) == ("notes__sync", "", True, True)
         assert change.before["description"] == "Sync the notes."
         assert change.after["description"] == "Sync the notes!"
-        await scout.admin.decide(HERE, ["notes__sync"], "approved")
-        assert await scout.admin.changes() == []
+        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+        assert await scout.decisions.changes() == []
         report = await scout.index_tools(rows("Sync the notes!", OTHER))
         assert (report.offered, report.unchanged, report.changed) == ((), 2, 0)
 
@@ -192,7 +192,7 @@ async def test_strict_mode_withholds_a_changed_tool_until_it_is_approved() -> No
         assert [match.tool.key for match in await scout.list_tools()] == ["notes__list"]
         with pytest.raises(ToolNotFoundError):
             await scout.call_tool("notes__sync", {})
-        await scout.admin.decide(HERE, ["notes__sync"], "approved")
+        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
         assert len(await scout.list_tools()) == 2
         await scout.index_tools(rows("Sync!", OTHER))
         assert len(await scout.list_tools()) == 2
@@ -203,7 +203,7 @@ async def test_strict_mode_withholds_a_changed_tool_until_it_is_approved() -> No
 @guarantee("catalog:pin")
 async def test_a_tool_that_goes_and_comes_back_changed_is_noticed() -> None:
     async with scout_over(rows("Sync.", OTHER), [OTHER], rows("Sync!", OTHER)) as scout:
-        (change,) = await scout.admin.changes(HERE)
+        (change,) = await scout.decisions.changes(HERE)
         assert (change.before["description"], change.after["description"]) == ("Sync.", "Sync!")
 
 
@@ -213,7 +213,7 @@ async def test_a_server_that_goes_and_comes_back_changed_is_noticed() -> None:
         await scout.remove_server("notes")
         report = await scout.index_tools(rows("Sync!", OTHER))
         assert report.offered == ("notes__sync",)
-        (change,) = await scout.admin.changes(HERE)
+        (change,) = await scout.decisions.changes(HERE)
         assert (change.changed, change.before) == (True, None)
 
 
@@ -222,34 +222,33 @@ async def test_scopes_have_pins_of_their_own() -> None:
     async with scout_over(rows("Sync.")) as scout:
         ann = Caller(tenant="acme", user="ann")
         await scout.index_tools(rows("Something else."), caller=ann)
-        assert await scout.admin.changes() == []
+        assert await scout.decisions.changes() == []
         await scout.index_tools(rows("Changed."), caller=ann)
-        (change,) = await scout.admin.changes()
+        (change,) = await scout.decisions.changes()
         assert change.scope == ann.scope
         with pytest.raises(ToolNotFoundError):
-            await scout.admin.decide(Scope(tenant="other"), ["notes__sync"], "approved")
-        await scout.admin.decide(ann.scope, ["notes__sync"], "approved")
-        assert await scout.admin.changes() == []
+            await scout.decisions.decide(Scope(tenant="other"), ["notes__sync"], "approved")
+        await scout.decisions.decide(ann.scope, ["notes__sync"], "approved")
+        assert await scout.decisions.changes() == []
 
 
 @guarantee("catalog:pin")
 async def test_an_unknown_key_among_several_decides_nothing() -> None:
     async with scout_over(rows("Sync."), rows("Sync!")) as scout:
         with pytest.raises(ToolNotFoundError) as caught:
-            await scout.admin.decide(HERE, ["notes__sync", "notes__snyc"], "approved")
+            await scout.decisions.decide(HERE, ["notes__sync", "notes__snyc"], "approved")
         assert "notes__sync" in caught.value.suggestions
-        assert len(await scout.admin.changes()) == 1
+        assert len(await scout.decisions.changes()) == 1
 
 
 @guarantee("catalog:pin")
-async def test_nobody_decides_while_another_process_indexes_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolscout.scout.admin._TRIES", 2)
+async def test_nobody_decides_while_another_process_indexes_the_server() -> None:
     async with scout_over(rows("Sync."), rows("Sync!"), lease_s=0.1) as scout:
         await scout._store.lease("index:local/:notes", "another process", 60.0)
-        with pytest.raises(StoreError, match="nothing was decided"):
-            await scout.admin.decide(HERE, ["notes__sync"], "approved")
+        with pytest.raises(StoreError, match="nothing was changed"):
+            await scout.decisions.decide(HERE, ["notes__sync"], "approved")
         await scout._store.release("index:local/:notes", "another process")
-        await scout.admin.decide(HERE, ["notes__sync"], "approved")
+        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
 
 
 SERVES = """
@@ -296,11 +295,9 @@ async def test_what_waits_is_told_once_and_what_no_longer_waits_is_not_remembere
     settings = Settings(store="memory:", reindex_interval_s=0.05)
     stays = {"stays": POISON}
     async with Scout.open(serving(**stays), settings=settings, embedder=HashEmbedder()) as scout:
-        assert scout.live is not None
-        for number in range(1, 4):
+        for number, times in ((1, 1), (2, 1), (1, 2)):
             await scout.connect(serving(**stays, **{f"evil{number}": POISON}))
-            await until(lambda number=number: f"evil{number}" in caplog.text)  # type: ignore[misc]
-        assert {key for key, _ in scout.live._told} == {"notes__stays", "notes__evil3"}
+            await until(lambda number=number, times=times: caplog.text.count(f"'notes__evil{number}'") == times)  # type: ignore[misc]
     assert caplog.text.count("'notes__stays'") == 1
 
 

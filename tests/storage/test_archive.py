@@ -14,10 +14,10 @@ from catalogues import many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout.errors import InputFileError
-from toolscout.indexing.move import export_catalogue, import_catalogue
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import may_see
 from toolscout.ports import Store
+from toolscout.scout.transfer import export_catalogue, import_catalogue
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 

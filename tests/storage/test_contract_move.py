@@ -9,11 +9,11 @@ from catalogues import OpenStore, keys, many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout
-from toolscout.indexing.move import ArchiveReport, export_catalogue, import_catalogue
 from toolscout.indexing.trust import write_pin
 from toolscout.models import Caller, Pin, Scope
 from toolscout.policy.rules import may_see
 from toolscout.ports import Store
+from toolscout.scout.transfer import ArchiveReport, export_catalogue, import_catalogue
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 

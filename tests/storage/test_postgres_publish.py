@@ -14,10 +14,10 @@ from catalogues import keys, many, publish
 from embedders import hash_vector
 from guarantees import guarantee
 from toolscout import StoreError, ToolNotFoundError
-from toolscout.indexing.move import export_catalogue
 from toolscout.indexing.trust import write_pin
 from toolscout.models import Caller, Pin, Publication, Scope
 from toolscout.policy.rules import may_see
+from toolscout.scout.transfer import export_catalogue
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.storage.postgres import store as engine

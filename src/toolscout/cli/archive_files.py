@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from toolscout.errors import InputFileError, UsageError
 
 if TYPE_CHECKING:
-    from toolscout.indexing.move import ArchiveReport
     from toolscout.ports import Progress, Store
+    from toolscout.scout.transfer import ArchiveReport
 
 STREAM = "-"
 

@@ -52,7 +52,7 @@ def list_(
             check_detail(detail)
             off = [
                 ToolMatch(tool=tool, detail=cast("Detail", detail))
-                for tool in await scout.admin.switched_off(caller)
+                for tool in await scout.decisions.switched_off(caller)
                 if server in (None, tool.server, tool.server_title)
                 and (category is None or category.casefold() == tool.category.casefold())
             ]

@@ -59,7 +59,7 @@ async def _call(key: str, arguments: Any, named: list[Path], store: str | None) 
             return await scout.call_tool(key, arguments)
         except ToolNotFoundError:
             # Nobody knows the tools of a server that never came up.
-            for status in scout.live.statuses() if scout.live else ():
+            for status in scout.servers.statuses():
                 if status.state == "failed":
                     raise ServerUnavailableError(f"{status.detail}; nothing was sent", hint=status.hint) from None
             raise

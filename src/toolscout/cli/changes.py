@@ -81,7 +81,7 @@ async def _changes(store: str | None, tenant: str | None) -> list[Change]:
     from toolscout.scout import Scout
 
     async with Scout.open(store=options.existing(store)) as scout:
-        found = await scout.admin.changes()
+        found = await scout.decisions.changes()
     return [item for item in found if tenant in (None, item.scope.tenant)]
 
 
@@ -89,7 +89,7 @@ async def _decide(store: str | None, scope: Scope, keys: list[str], *, keep_out:
     from toolscout.scout import Scout
 
     async with Scout.open(settings=options.operating(options.existing(store))) as scout:
-        return await scout.admin.decide(scope, keys, "kept_out" if keep_out else "approved")
+        return await scout.decisions.decide(scope, keys, "kept_out" if keep_out else "approved")
 
 
 def state_of(change: Change) -> str:

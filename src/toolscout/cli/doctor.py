@@ -98,10 +98,9 @@ def _operating(settings: Settings) -> list[Check]:
 
 
 async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
-
     from toolscout.cli.serve import config_files
     from toolscout.config import read_config
-    from toolscout.scout import Scout
+    from toolscout.scout.servers import check_servers
 
     files = config_files(list(configs))
     if not files:
@@ -112,14 +111,12 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
         return [_bad("config", error)]
     found = [Check(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]
     found.extend(Check(what="config", ok=True, detail=note) for note in config.notes)
-    # A catalogue of its own, by words alone: looking must change nothing and cost no embedding.
-    async with Scout.open(config, settings=replace(settings, store="memory:", embedder="none")) as scout:
-        for status in scout.live.statuses() if scout.live else []:
-            ok = status.state in ("ready", "disabled")
-            detail = f"{status.state}, {status.tools} tools" if ok else status.detail
-            said = status.stderr[-300:].strip()
-            fix = (status.hint or "start it by hand and read what it says") + (f"; it says: {said}" if said else "")
-            found.append(Check(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
+    for status in await check_servers(config, settings):
+        ok = status.state in ("ready", "disabled")
+        detail = f"{status.state}, {status.tools} tools" if ok else status.detail
+        stderr = status.stderr[-300:].strip()
+        fix = (status.hint or "start it by hand and read what it says") + (f"; it says: {stderr}" if stderr else "")
+        found.append(Check(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
     return found
 
 

@@ -19,4 +19,4 @@ async def why_nothing(scout: Scout, caller: Caller) -> str:
     """Say why the caller sees no tool and what to type; nothing where they see one."""
     if (await scout.overview(caller=caller)).total:
         return ""
-    return HIDDEN if await scout.admin.holds_any(caller) else EMPTY
+    return HIDDEN if await scout.access.has_servers(caller) else EMPTY

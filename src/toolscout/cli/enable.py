@@ -35,7 +35,7 @@ def _switch(keys: list[str], caller: Caller, store: str | None, *, on: bool) -> 
 
     async def walk() -> None:
         async with Scout.open(settings=options.operating(options.existing(store))) as scout:
-            await scout.admin.switch(caller.scope, keys, on)
+            await scout.decisions.switch(caller.scope, keys, on)
 
     options.run(walk())
     for key in keys:

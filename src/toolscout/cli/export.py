@@ -9,7 +9,7 @@ import typer
 from toolscout.cli import archive_files, options
 
 if TYPE_CHECKING:
-    from toolscout.indexing.move import ArchiveReport
+    from toolscout.scout.transfer import ArchiveReport
 
 
 def export(
@@ -31,7 +31,7 @@ def export(
 
 
 async def _export(file: str, store: str | None, *, quiet: bool) -> ArchiveReport:
-    from toolscout.indexing.move import export_catalogue
+    from toolscout.scout.transfer import export_catalogue
 
     async with archive_files.opened_store(options.existing(store)) as opened:
         with archive_files.progress_bar("exporting", quiet=quiet) as progress, archive_files.written(file) as out:

@@ -9,7 +9,7 @@ import typer
 from toolscout.cli import archive_files, options
 
 if TYPE_CHECKING:
-    from toolscout.indexing.move import ArchiveReport
+    from toolscout.scout.transfer import ArchiveReport
     from toolscout.settings import Settings
 
 
@@ -36,7 +36,7 @@ def import_catalogue(
 
 
 async def _import(file: str, settings: Settings, *, quiet: bool) -> ArchiveReport:
-    from toolscout.indexing.move import import_catalogue as move_in
+    from toolscout.scout.transfer import import_catalogue as move_in
 
     with archive_files.readable(file) as read:
         async with archive_files.opened_store(settings.store) as opened:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,6 @@ from toolscout.models import LOCAL, Caller, IndexReport, ServerStatus
 
 if TYPE_CHECKING:
     from toolscout.config import Config
-    from toolscout.scout import Scout
 
 
 def index(
@@ -93,27 +92,16 @@ async def _index(
             caught_up = [] if files else [await scout.refresh(caller=caller, progress=progress)]
             if config is not None:
                 bar.update(task, description="connecting")
-                if caller.tenant != LOCAL:
-                    report, servers = await _index_for(scout, config, caller)
-                    return [*reports, merged([*caught_up, report])], servers
-                live = await scout.connect(config)
-                await live.settled()
-                return [*reports, merged([*caught_up, *live.reports])], live.statuses()
+                sync = await scout.connect(config if caller.tenant == LOCAL else _config_for(config, caller.tenant))
+                await sync.settled()
+                return [*reports, merged([*caught_up, *sync.reports])], scout.servers.statuses()
             return reports or caught_up, []
 
 
-async def _index_for(scout: Scout, config: Config, caller: Caller) -> tuple[IndexReport, list[ServerStatus]]:
-    """Index the servers of a config for one tenant, without any of it in the local one."""
-    from toolscout.scout import Scout
-    from toolscout.settings import Settings
-
-    beside = Settings.from_env(store="memory:", embedder="none")
-    async with Scout.open(config, settings=beside) as connected:
-        live = connected.live
-        statuses = live.statuses() if live else []
-        ready = [live.server(status.server) for status in statuses if live and status.state == "ready"]
-        report = await scout.index([server for server in ready if server], caller=caller)
-    return report, statuses
+def _config_for(config: Config, tenant: str) -> Config:
+    """Return the servers of a config that a tenant may have, to be indexed for that tenant alone."""
+    servers = (server for server in config.servers if server.tenants in (None, "all") or tenant in server.tenants)
+    return replace(config, servers=tuple(replace(server, tenants=(tenant,)) for server in servers))
 
 
 def merged(reports: Sequence[IndexReport]) -> IndexReport:

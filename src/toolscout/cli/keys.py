@@ -54,7 +54,7 @@ def create(
 
     async def walk() -> tuple[str, ApiKey]:
         async with Scout.open(settings=options.operating(store)) as scout:
-            return await scout.admin.create_key(
+            return await scout.api_keys.create(
                 tenant=tenant, user=user, groups=group or (), scopes=scope or (), note=note, expires_at=ends
             )
 
@@ -87,7 +87,7 @@ def list_(
 
     async def walk() -> list[ApiKey]:
         async with Scout.open(store=options.existing(store)) as scout:
-            return await scout.admin.api_keys(tenant)
+            return await scout.api_keys.list_all(tenant)
 
     found = options.run(walk())
     if json:
@@ -112,7 +112,7 @@ def revoke(
 
     async def walk() -> ApiKey:
         async with Scout.open(settings=options.operating(options.existing(store))) as scout:
-            return await scout.admin.revoke_key(wanted)
+            return await scout.api_keys.revoke(wanted)
 
     typer.echo(f"revoked {options.run(walk()).id}")
 

@@ -67,7 +67,7 @@ async def _decide(settings: Settings, caller: Caller, key: str) -> tuple[Decisio
     from toolscout.scout import Scout
 
     async with Scout.open(settings=settings) as scout:
-        return await scout.admin.explain(caller, key, "see"), await scout.admin.explain(caller, key, "call")
+        return await scout.access.explain(caller, key, "see"), await scout.access.explain(caller, key, "call")
 
 
 def _show_policy(read: Policy, source: str, *, json: bool) -> None:

@@ -167,8 +167,8 @@ async def _serve(
                 asyncio.create_task(
                     watch_policy(
                         Path(settings.policy),
-                        scout.admin.apply_policy,
-                        scout.admin.refuse_policy,
+                        scout.access.apply_policy,
+                        scout.access.refuse_policy,
                         settings.reindex_interval_s,
                     )
                 )
@@ -207,9 +207,9 @@ async def _authentication(scout: Scout, settings: Settings, listening: Listening
     from toolscout.gateway.address import no_credentials
     from toolscout.gateway.auth.authentication import authentication_for
 
-    if not settings.auth_issuer and not any(key.usable(time.time()) for key in await scout.admin.api_keys()):
+    if not settings.auth_issuer and not any(key.usable(time.time()) for key in await scout.api_keys.list_all()):
         raise no_credentials(listening.address[0])
-    return authentication_for(settings, scout.admin.find_key)
+    return authentication_for(settings, scout.api_keys.find)
 
 
 def _log_to_stderr() -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from toolscout.config.files import ConfigFile, read_text
@@ -75,6 +75,7 @@ def read_entry(
         trusted=options.flag("trusted") is not False,
         private=options.flag("private") is True,
         shared=options.flag("shared") is True,
+        tenants=_tenants(options),
         users=_users(options, expand),
         overlay=_overlay(options),
         tool_overlays=_tool_overlays(options),
@@ -172,6 +173,19 @@ def _variables(fields: Fields, expand: Callable[[str, str], str], parent: str = 
                 f"{fields.at('env')} contains an invalid variable name", hint="a name is not empty and has no = or NUL"
             )
     return {name: expand(text, f"{parent}env.{name}") for name, text in env.items()}
+
+
+def _tenants(options: Fields) -> tuple[str, ...] | Literal["all"] | None:
+    """Read the tenants that a server belongs to: a list of their names, or `"all"`."""
+    value = options.get("tenants")
+    if value is None or value == "all":
+        return "all" if value else None
+    if not isinstance(value, list) or not value:
+        raise options.wrong_type("tenants", 'a list of tenants, or "all"')
+    tenants = options.texts("tenants")
+    if not all(tenants):
+        raise ConfigError(f"{options.at('tenants')} holds an empty name", hint='name the tenants, or say "all"')
+    return tuple(dict.fromkeys(tenants))
 
 
 def _users(options: Fields, expand: Callable[[str, str], str]) -> dict[str, UserCredentials]:

@@ -58,6 +58,9 @@ class ServerConfig:
     """Whether its URL may resolve to loopback and private addresses."""
     shared: bool = False
     """Whether tenants may share one live session."""
+    tenants: tuple[str, ...] | Literal["all"] | None = None
+    """The tenants that it is indexed for and that may call it. None: it is indexed for the local tenant, and others may
+    call it where its tools were indexed for them by hand."""
     users: Mapping[str, UserCredentials] = field(default_factory=dict, repr=False)
     """Credentials of single users: keys are `USER` in the local tenant, `TENANT/USER` in others."""
     overlay: Overlay = field(default_factory=Overlay)

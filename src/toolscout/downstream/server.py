@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
@@ -61,6 +61,11 @@ class DownstreamServer:
     def server(self) -> Server:
         """The server as the catalogue knows it."""
         return replace(self.config.server, key=self.key)
+
+    @property
+    def tenants(self) -> tuple[str, ...] | Literal["all"] | None:
+        """The tenants of the config."""
+        return self.config.tenants
 
     @property
     def status(self) -> ServerStatus:

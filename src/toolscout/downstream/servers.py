@@ -101,5 +101,5 @@ class DownstreamServers:
 
 def _same_way(one: ServerConfig, other: ServerConfig) -> bool:
     """Say whether two configs reach a server in the same way: what is said about its tools may differ."""
-    blank = {"overlay": Overlay(), "tool_overlays": {}, "trusted": True, "extra": {}, "source": ""}
+    blank = {"overlay": Overlay(), "tool_overlays": {}, "trusted": True, "extra": {}, "source": "", "tenants": None}
     return replace(one, **blank) == replace(other, **blank)  # type: ignore[arg-type]

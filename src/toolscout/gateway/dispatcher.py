@@ -43,7 +43,7 @@ class Dispatcher:
         """Call a downstream tool that is listed under its key; a protocol error of its server stays one."""
         tool_list = await self._tool_lists.of(request.caller)
         if key not in tool_list.schemas:
-            request.scout.admin.note_unlisted(request.caller, key, request.params.get("arguments"))
+            request.scout.access.record_unlisted_call(request.caller, key, request.params.get("arguments"))
             raise _unknown_tool(key)
         try:
             return await request.forward(key, request.params.get("arguments"))

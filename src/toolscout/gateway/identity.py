@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -33,15 +32,15 @@ def owner_of(caller: Caller) -> Owner:
 class CallerResolver:
     """Finds the caller of a request; where authentication is required, only a verified one."""
 
-    def __init__(self, local: Callable[[], Caller], *, authenticated: bool) -> None:
-        """Take the local user, who changes with the config; with `authenticated`, nobody passes for them."""
-        self._local = local
+    def __init__(self, narrow: Callable[[Caller], Caller], *, authenticated: bool) -> None:
+        """Take what narrows a caller to the servers of their tenant; `authenticated` accepts only verified callers."""
+        self._narrow = narrow
         self._authenticated = authenticated
 
     def of(self, context: Context) -> Caller:
         """Return the caller of a request; raise AuthError when none was verified."""
         if not self._authenticated:
-            return self._local()
+            return self._narrow(Caller())
         request = context.request
         caller = verified_caller(request.scope.get("user")) if request is not None else None
         if caller is None:
@@ -51,14 +50,14 @@ class CallerResolver:
     def current(self) -> Caller | None:
         """Return the caller of the request that runs now, for code that is not given the request."""
         if not self._authenticated:
-            return self._local()
+            return self._narrow(Caller())
         token = get_access_token()
         caller = _caller_of(token) if token else None
         return self.with_servers(caller) if caller else None
 
     def with_servers(self, caller: Caller) -> Caller:
-        """Return the caller with the servers that the config has now."""
-        return replace(caller, servers=self._local().servers)
+        """Return the caller with the servers that their tenant reaches now."""
+        return self._narrow(caller)
 
 
 def _caller_of(token: AccessToken) -> Caller | None:

@@ -98,12 +98,11 @@ class ServerResources:
                 self._links[link] = server if self._links.get(link, server) == server else ""
 
     def _ready(self) -> Sequence[str]:
-        live = self._scout.live
-        return [status.server for status in live.statuses() if status.state == "ready"] if live else []
+        return self._scout.servers.ready()
 
     async def _reachable_servers(self, caller: Caller) -> frozenset[str]:
         """Return the servers whose resources the caller may use, cached until the catalogue or the policy changes."""
-        policy = self._scout.admin.policy_version
+        policy = self._scout.access.policy_version
         state = (await self._scout.overview(caller=caller)).generation, policy
         cached = self._reachable.get(caller)
         if cached is None or cached[0] != state:
@@ -134,8 +133,7 @@ class ServerResources:
     async def _request(
         self, server: str, method: str, params: Mapping[str, Any], client: RequestClient | None, caller: Caller
     ) -> Mapping[str, Any]:
-        live = self._scout.live
-        target = live.server(server) if live else None
+        target = self._scout.servers.get(server)
         if target is None:
             raise CallError(f"no server is called {server!r}", hint="list again")
         return await target.request(method, params, caller=caller, upstream=client)
@@ -156,8 +154,7 @@ class ServerResources:
         return server, original
 
     async def _can_reach(self, server: str, caller: Caller) -> bool:
-        live = self._scout.live
-        return bool(server and live and live.server(server)) and server in await self._reachable_servers(caller)
+        return self._scout.servers.get(server) is not None and server in await self._reachable_servers(caller)
 
 
 def _prefixed(server: str, field: str, item: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Gateway:
         self._forwarder = CallForwarder(scout, settings, self._results, self._resources.remember_links)
         self.tool_lists = ToolLists(scout, surface=surface, core=core)
         self._dispatcher = Dispatcher(self.tool_lists)
-        self._callers = CallerResolver(lambda: scout.caller, authenticated=authenticated)
+        self._callers = CallerResolver(scout.narrow, authenticated=authenticated)
         self.notifier = ListChangeNotifier(self._callers.of, self._digest)
         self.answered = asyncio.Event()
         self._trouble = ""
@@ -169,7 +169,7 @@ class Gateway:
                 await self.notifier.notify_changed_resources()
 
     def _changes(self) -> tuple[int, int]:
-        return (self.scout.live.changes if self.scout.live else 0, self.scout.admin.policy_version)
+        return (self.scout.servers.changes, self.scout.access.policy_version)
 
     async def _digest(self, caller: Caller) -> str | None:
         try:

@@ -84,7 +84,7 @@ class ToolLists:
 
     async def of(self, caller: Caller) -> ToolList:
         """Return the list of a caller."""
-        policy = self._scout.admin.policy_version
+        policy = self._scout.access.policy_version
         overview = await self._scout.overview(caller=caller)
         state = (overview.generation, policy)
         tool_list = self._rendered.get(caller)

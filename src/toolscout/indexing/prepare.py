@@ -23,10 +23,10 @@ class PreparedServer:
     """Tools that are new or changed."""
     unchanged: frozenset[str]
     """Keys of tools that are published already under the same stamp."""
-    new: int
-    changed: int
-    removed: int
-    dropped: tuple[Dropped, ...]
+    new: int = 0
+    changed: int = 0
+    removed: int = 0
+    dropped: tuple[Dropped, ...] = ()
     quarantined: tuple[Dropped, ...] = ()
     pins: tuple[Pin, ...] = ()
     """Pins to store: first seen now, or screened again."""
@@ -91,9 +91,6 @@ def unchanged_server(server: Server, stamps: Mapping[str, str], reason: str) -> 
         server=server,
         entries=(),
         unchanged=frozenset(stamps),
-        new=0,
-        changed=0,
-        removed=0,
         dropped=(Dropped(where=server.title, reason=reason),),
     )
 

@@ -1,16 +1,14 @@
-"""The facade. Each public method reads as one of the three walks; the composition root is here and only here."""
+"""The facade and composition root: `Scout` puts the parts together, and its methods are the three pipelines."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack, overload
 
 from toolscout.chat import Discovery
 from toolscout.config import Config, read_config
@@ -21,9 +19,6 @@ from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
 from toolscout.errors import EmbedderError, ToolNotFoundError
 from toolscout.execution.pipeline import CallPipeline
-from toolscout.indexing.embed import embed_missing
-from toolscout.indexing.fetch import fetch_servers
-from toolscout.indexing.publish import publish
 from toolscout.indexing.taxonomy import describe_category
 from toolscout.models import (
     Answer,
@@ -37,49 +32,62 @@ from toolscout.models import (
     Match,
     Overview,
     Query,
-    Scope,
     SearchOptions,
     Tag,
 )
 from toolscout.policy.limits import Limits
 from toolscout.policy.policy_file import read_policy
 from toolscout.policy.rules import Rules
-from toolscout.ports import Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
-from toolscout.scout.admin import Admin
-from toolscout.scout.sources import Sources
+from toolscout.ports import CustomServer, Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
+from toolscout.scout.access import Access
+from toolscout.scout.api_keys import ApiKeys
+from toolscout.scout.decisions import Decisions
+from toolscout.scout.indexer import Indexer
+from toolscout.scout.servers import LiveServers, Sources
+from toolscout.scout.sync import CatalogueSync
 from toolscout.settings import Settings
 from toolscout.sources import as_source, read_rows
 from toolscout.storage import open_store
 from toolscout.suggestions import tool_not_found
 from toolscout.telemetry import AuditLog
 
-if TYPE_CHECKING:
-    from toolscout.scout.sync import CatalogueSync
-
-_ANYONE = Caller()
-
 
 class Scout:
     """A catalogue of tools: index it, search it, browse it. Use it as `async with Scout.open(...) as scout`."""
 
     def __init__(
-        self, *, store: Store, embedder: Embedder | None, settings: Settings, rules: Rules | None = None
+        self,
+        *,
+        store: Store,
+        embedder: Embedder | None,
+        settings: Settings,
+        rules: Rules | None = None,
+        servers: Sequence[CustomServer] = (),
     ) -> None:
         """Put a scout together from its parts; `Scout.open` does that from settings."""
         self._store = store
         self._embedder = GuardedEmbedder(embedder, settings) if embedder else None
         self._settings = settings
         self._tools: Iterable[Mapping[str, Any]] | str | Path | None = None
-        self._config: Config | None = None
+        self._config: Config | None = Config() if servers else None
         self._core: tuple[str, ...] = ()
-        self._search = Search(store=store, embedder=self._embedder, settings=settings)
-        self._browser = Browser(store=store, settings=settings)
-        self._sources = Sources()
         rules = rules or Rules()
         audit, limits = AuditLog.at(settings.audit, settings.audit_bytes), Limits(rules.policy)
-        self.admin = Admin(store, audit, rules, limits, settings)
-        """What an operator does: keys, policy, decisions about definitions."""
-        self._calls = CallPipeline(store=store, source_of=self._sources.behind, rules=rules, limits=limits, audit=audit)
+        self.servers = LiveServers(settings, servers)
+        """The live servers: their status, and each by its slug."""
+        self._sources = Sources(self.servers)
+        self._indexer = Indexer(store=store, embedder=self._embedder, settings=settings, audit=audit)
+        self.sync: CatalogueSync | None = None
+        """What keeps the catalogue in step with the live servers, once they are connected."""
+        self._search = Search(store=store, embedder=self._embedder, settings=settings)
+        self._browser = Browser(store=store, settings=settings)
+        self._calls = CallPipeline(store=store, source_of=self._sources.find, rules=rules, limits=limits, audit=audit)
+        self.access = Access(store, rules, limits, audit)
+        """The access policy."""
+        self.api_keys = ApiKeys(store, audit)
+        """The API keys of all tenants."""
+        self.decisions = Decisions(store, self._indexer, audit)
+        """What an operator decides about tools and their definitions."""
 
     @classmethod
     def open(
@@ -91,20 +99,22 @@ class Scout:
         store: str | None = None,
         embedder: Embedder | None = None,
         settings: Settings | None = None,
+        servers: Sequence[CustomServer] = (),
     ) -> Scout:
         """Make a scout over a store.
 
         The servers of `config` (files such as mcp.json) are connected and indexed when the scout is entered, and so are
         `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory;
         otherwise in the user's data folder. `core` are keys of tools that `discover_tools` always includes, beside
-        those that the config names.
+        those that the config names. `servers` are live servers that the program brings itself, beside the config's.
         """
         settings = settings or Settings.from_env()
         unnamed = "memory:" if tools is not None and not settings.store else settings.store
         settings = replace(settings, store=unnamed if store is None else store)
         rules = Rules(read_policy(settings.policy) if settings.policy else None)
         embedder = embedder or open_embedder(settings)
-        scout = cls(store=open_store(settings, rules), embedder=embedder, settings=settings, rules=rules)
+        stored = open_store(settings, rules)
+        scout = cls(store=stored, embedder=embedder, settings=settings, rules=rules, servers=servers)
         scout._tools, scout._core = tools, _each(core)
         if config is not None:
             scout._config = config if isinstance(config, Config) else read_config(config)
@@ -119,21 +129,19 @@ class Scout:
             if self._config is not None:
                 await (await self.connect(self._config)).settled()
         except BaseException:
-            await self.__aexit__(None, None, None)
+            await self.__aexit__()
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """End every session, then close the store and the embedder."""
-        if self._sources.live:
-            await self._sources.live.close()
+        if self.sync:
+            await self.sync.close()
         await self._store.close()
         if self._embedder:
             await self._embedder.close()
 
-    # Walk 1: index
+    # Pipeline 1: index
 
     async def index_tools(
         self,
@@ -144,9 +152,9 @@ class Scout:
         progress: Progress | None = None,
     ) -> IndexReport:
         """Index rows, or a tools.jsonl file; the servers that they name are replaced whole, all others stay."""
-        sources, bad = await asyncio.to_thread(read_rows, tools, strict=strict)
+        sources, bad_lines = await asyncio.to_thread(read_rows, tools, strict=strict)
         report = await self.index(sources, strict=strict, caller=caller, progress=progress)
-        return replace(report, dropped=(*bad, *report.dropped))
+        return replace(report, dropped=(*bad_lines, *report.dropped))
 
     async def index(
         self,
@@ -156,14 +164,8 @@ class Scout:
         caller: Caller | None = None,
         progress: Progress | None = None,
     ) -> IndexReport:
-        """Fetch, normalize, enrich, embed what changed, publish one generation; strict refuses all for one bad tool."""
-        caller = caller or self.caller
-        started = time.perf_counter()
-        before = await self._store.overview(caller)
-        prepared, collisions = await fetch_servers(self._store, sources, caller.scope, self._settings, strict=strict)
-        embedded = await embed_missing(self._store, self._embedder, prepared, before.model_id, progress)
-        report = await publish(self._store, prepared, embedded, collisions, before, caller.scope)
-        return replace(report, took_ms=(time.perf_counter() - started) * 1_000)
+        """List, prepare, embed what changed, publish one generation; `strict` refuses all for one bad tool."""
+        return await self._indexer.index(sources, self._as(caller).scope, strict=strict, progress=progress)
 
     async def index_server_tools(
         self,
@@ -177,24 +179,24 @@ class Scout:
     ) -> IndexReport:
         """Index one server for everyone, or for one user alone: its definitions, or what lists and calls its tools.
 
-        Without `tools`, a server that was indexed before, or that the config names, is asked again. Only a `trusted`
-        server's word counts for which of its tools are read-only.
+        Without `tools`, a server that was indexed before, or that the config names, is listed again. Only the word of
+        a `trusted` server counts for which of its tools are read-only.
         """
-        caller = self._as(caller, user_id)
+        scope = self._as(caller, user_id).scope
         if tools is None:
-            source = self._sources.behind(caller.scope, await self._slug(caller.scope, server))
+            source = self._sources.find(scope, await self._indexer.slug_of(scope, server))
         else:
             source = as_source(server, tools, trusted=trusted, timeout_s=self._settings.call_timeout_s)
-        report = await self.index([source], caller=caller, progress=progress)
-        self._sources.keep(caller.scope, await self._slug(caller.scope, source.server.title), source)
+        report = await self._indexer.index([source], scope, progress=progress)
+        self._sources.keep(scope, await self._indexer.slug_of(scope, source.server.title), source)
         return report
 
     async def refresh(
         self, *, user_id: str | None = None, caller: Caller | None = None, progress: Progress | None = None
     ) -> IndexReport:
-        """Ask the servers that were indexed by hand again, and embed what has no vector yet."""
-        caller = self._as(caller, user_id)
-        return await self.index(self._sources.by_hand(caller.scope), caller=caller, progress=progress)
+        """List the servers that were indexed by hand again, and embed what has no vector yet."""
+        scope = self._as(caller, user_id).scope
+        return await self._indexer.index(self._sources.by_hand(scope), scope, progress=progress)
 
     async def warm(self) -> None:
         """Load the model now, so that the first search does not wait for it; a failure shows in that search."""
@@ -203,25 +205,23 @@ class Scout:
                 await self._embedder.embed_queries(["warm"])
 
     async def remove_server(self, server: str, *, user_id: str | None = None, caller: Caller | None = None) -> int:
-        """Take a server and all its tools out of the catalogue, everyone's or a user's; return how many tools went."""
-        caller = self._as(caller, user_id)
-        slug = await self._slug(caller.scope, server)
-        self._sources.forget(caller.scope, slug)
-        self.admin.note("catalogue.remove", caller.scope, server=slug)
-        return await self._store.remove_server(caller.scope, slug)
+        """Remove a server and all its tools, everyone's or a user's; return how many tools that were."""
+        scope = self._as(caller, user_id).scope
+        slug = await self._indexer.slug_of(scope, server)
+        self._sources.forget(scope, slug)
+        return await self._indexer.remove_server(scope, slug)
 
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
-        """Take out everything that a user added; return how many tools went."""
+        """Remove everything that a user added; return how many tools that were."""
         scope = self._as(caller, user_id).scope
         self._sources.forget(scope)
-        self.admin.note("catalogue.remove", scope)
-        return await self._store.remove_user(scope.tenant, user_id)
+        return await self._indexer.remove_user(scope.tenant, user_id)
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
         """Switch one tool on or off; the decision survives re-indexing."""
-        await self.admin.switch((caller or self.caller).scope, [key], enabled)
+        await self.decisions.switch(self._as(caller).scope, [key], enabled)
 
-    # Walk 2: discover
+    # Pipeline 2: discover
 
     @overload
     async def search_tools(self, query: str, **options: Unpack[SearchOptions]) -> Answer: ...
@@ -261,7 +261,7 @@ class Scout:
             explain=explain,
             top_k_services=top_k_services,
         )
-        answers = await self._search.search([replace(asked, text=text) for text in texts], caller, self._sources.down)
+        answers = await self._search.search([replace(asked, text=text) for text in texts], caller, self.servers.down())
         return answers[0] if isinstance(query, str) else answers
 
     async def discover_tools(
@@ -282,7 +282,7 @@ class Scout:
         `similarity_threshold` is a cosine; without it, the calibrated threshold decides what fits. `messages` is the
         conversation so far, in the form of either chat API; `max_tokens` bounds the definitions that are returned.
         """
-        caller = self._as(caller, user_id)
+        caller = self._as(caller or self.caller, user_id)
         turn = ChatTurn(
             query=query,
             limit=limit,
@@ -292,8 +292,8 @@ class Scout:
             messages=messages or (),
             max_tokens=max_tokens,
         )
-        core = tuple(dict.fromkeys((*self._core, *self._sources.core)))
-        selector = ChatToolSelector(search=self._search, core=core, down=self._sources.down)
+        core = tuple(dict.fromkeys((*self._core, *(self.sync.core if self.sync else ()))))
+        selector = ChatToolSelector(search=self._search, core=core, down=self.servers.down())
         find, call = partial(selector.find_tool, caller=caller), partial(self.call_tool, caller=caller)
         return Discovery.of(await selector.select(turn, caller), find_tool=find, call_tool=call)
 
@@ -341,7 +341,7 @@ class Scout:
         """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
         return await self._browser.details(names, caller or self.caller)
 
-    # Walk 3: execute
+    # Pipeline 3: execute
 
     async def call_tool(
         self,
@@ -371,27 +371,26 @@ class Scout:
 
     @property
     def caller(self) -> Caller:
-        """Return who asks when nobody is named: the local user, who reaches the servers of the config."""
-        return self._sources.caller
+        """Return the default caller: the local user, who reaches the servers of the config."""
+        return self.narrow(Caller())
 
-    @property
-    def live(self) -> CatalogueSync | None:
-        """Return the live servers, where a config was given."""
-        return self._sources.live
+    def narrow(self, caller: Caller) -> Caller:
+        """Return the caller with the servers that their tenant reaches; all of them where none is connected."""
+        return self._sources.narrow(caller)
 
     async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> CatalogueSync:
-        """Begin to connect the servers of a config, once `after` has come, or follow its edit; return at once."""
-        index, remove = partial(self.index, caller=_ANYONE), partial(self.remove_server, caller=_ANYONE)
-        return await self._sources.connect(
-            config, store=self._store, settings=self._settings, index=index, remove=remove, after=after
-        )
+        """Begin to connect the servers of a config, once `after` is done, or follow its edit; return at once."""
+        if self.sync:
+            await self.sync.apply(config)
+            return self.sync
+        self.sync = CatalogueSync(self._indexer, self.servers, self._settings)
+        self._sources.connected = True
+        await self.sync.start(config, after)
+        return self.sync
 
-    async def _slug(self, scope: Scope, server: str) -> str:
-        known = [(item.key, item.title) for item in await self._store.servers(scope)]
-        return next((key for key, title in known if server in (key, title)), server)
-
-    def _as(self, caller: Caller | None, user_id: str | None) -> Caller:
-        return (caller or self.caller) if user_id is None else replace(caller or self.caller, user=user_id)
+    def _as(self, caller: Caller | None, user_id: str | None = None) -> Caller:
+        caller = caller or Caller()
+        return caller if user_id is None else replace(caller, user=user_id)
 
 
 def _each(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -1,169 +1,171 @@
-"""The live servers of a scout: connected in the background, indexed when they change, taken out when long gone."""
+"""Keeps the catalogue in step with the live servers: a change is listed, then indexed for each tenant of the server."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from toolscout.config import Config
-from toolscout.downstream.servers import DownstreamServers
 from toolscout.errors import ToolscoutError
-from toolscout.models import IndexReport, ServerStatus
-from toolscout.ports import LiveServer, ToolSource
-from toolscout.scout.leases import Leases
+from toolscout.models import LOCAL, IndexReport, Scope, ServerStatus
+from toolscout.ports import ToolSource
+from toolscout.scout.indexer import Indexer
+from toolscout.scout.servers import LiveServers
 from toolscout.settings import Settings
 from toolscout.sources.rows import RowsSource
 from toolscout.tool_keys import split_key
 
 _REMEMBERED_REPORTS = 100
+_IDLE_S = 60.0
 
 _log = logging.getLogger("toolscout")
-_log.addHandler(logging.NullHandler())  # a program that wants to hear it adds its own
+_log.addHandler(logging.NullHandler())  # a program that wants to see the log adds its own handler
 
-Index = Callable[[Sequence[ToolSource]], Awaitable[IndexReport]]
-Remove = Callable[[str], Awaitable[int]]
+Target = tuple[Scope, str]
+"""A scope, and the slug of a live server that is indexed for it."""
 
 
 class CatalogueSync:
-    """Keeps the catalogue in step with the servers; no server is waited for but by those who call it."""
+    """Follows live servers in the background. Only calls of a server's own tools ever wait for it.
 
-    def __init__(
-        self,
-        config: Config,
-        settings: Settings,
-        *,
-        known: Mapping[str, str],
-        index: Index,
-        remove: Remove,
-        turns: Leases,
-    ) -> None:
-        """Take the config, the slugs that the catalogue knows with their titles, two ways to change it, and whose turn.
+    Other processes may keep the same catalogue: each of them connects to every server, and one at a time, by a lease,
+    indexes a given server for a given tenant.
+    """
 
-        Other processes may keep the same catalogue: each connects to every server, one at a time indexes it.
-        """
-        self._config = config
-        self._downstream = DownstreamServers(config, settings, known=known)
+    def __init__(self, indexer: Indexer, servers: LiveServers, settings: Settings) -> None:
+        self._indexer = indexer
+        self._servers = servers
         self._settings = settings
-        self._index = index
-        self._remove = remove
-        self._turns = turns
-        self._listed: dict[str, ToolSource] = {}
-        self._gone: set[str] = set()
-        self._seen: set[str] = set()
+        self._config = Config()
+        self._listed: dict[Target, ToolSource] = {}
+        self._removals: set[Target] = set()
+        self._late: set[Target] = set()
+        self._answered: set[str] = set()
         self._down_since: dict[str, float] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._logged: dict[Scope, set[tuple[str, str]]] = {}
         self.reports: list[IndexReport] = []
-        """What the last publications did, oldest first."""
-        self.changes = 0
-        """How often any server came, went, or said that one of its lists changed."""
-        self._late: set[str] = set()
+        """The reports of the last publications, oldest first."""
         self._failing = False
         self._progress = asyncio.Condition()
         self._publisher: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
 
     @property
-    def keys(self) -> frozenset[str]:
-        """Return the slugs of the servers in the config that are switched on."""
-        return frozenset(key for key, server in self._downstream.servers.items() if server.status.state != "disabled")
-
-    @property
     def core(self) -> tuple[str, ...]:
-        """Return the keys of the tools that the config wants in every turn."""
+        """Return the keys of the tools that the config lists as always included."""
         return self._config.core
 
-    async def start(self, after: Awaitable[object] | None = None) -> None:
-        """Begin to connect, as soon as `after` has come where it is given; return at once."""
-        self._publisher = asyncio.create_task(self._publish())
+    @property
+    def waiting(self) -> frozenset[Target]:
+        """Return what was listed and waits to be published, for instance until another process releases its lease."""
+        return frozenset(self._listed)
+
+    @property
+    def delayed(self) -> frozenset[Target]:
+        """Return what waits for another process, and is listed again before it is published."""
+        return frozenset(self._late)
+
+    def statuses(self) -> list[ServerStatus]:
+        """Return the status of each live server, in the order of slugs."""
+        return self._servers.statuses()
+
+    async def start(self, config: Config, after: Awaitable[object] | None = None) -> None:
+        """Begin to connect, once `after` is done where it is given; return at once."""
+        self._config = config
+        tenants = await self._indexer.tenants()
+        self._servers.add_tenants(tenants)
+        self._servers.configure(config, await self._known_titles(tenants))
+        self._publisher = asyncio.create_task(self._publish_forever())
         if after is None:
-            await self._downstream.start(self._changed)
+            await self._servers.start(self._list_changed)
         else:
             self._starting = asyncio.create_task(self._start_after(after))
 
     async def settled(self) -> None:
-        """Wait until every server has answered or failed once, and what came is in the catalogue."""
+        """Wait until every server has answered or failed once, and the catalogue is in step with them."""
         async with self._progress:
-            await self._progress.wait_for(lambda: not (self._listed or self._gone) and self.keys <= self._seen)
+            await self._progress.wait_for(
+                lambda: not (self._listed or self._removals) and self._servers.keys <= self._answered
+            )
 
     async def apply(self, config: Config) -> None:
-        """Follow an edit of the config: new servers are connected, gone ones leave the catalogue, in the background."""
-        before = self.keys
-        await self._downstream.apply(config)
+        """Follow an edit of the config in the background: servers are connected, indexed, removed, for each tenant."""
+        before = self._servers.targets()
+        await self._servers.apply(config)
         self._config = config
-        for key in before - self.keys:
-            self._seen.discard(key)
-            self._listed.pop(key, None)
-            self._down_since.pop(key, None)
+        after = self._servers.targets()
+        self._answered -= {key for _, key in before ^ after}
+        self._late &= after
+        self._down_since = {key: since for key, since in self._down_since.items() if key in self._servers.keys}
         async with self._progress:
-            self._gone = (self._gone | before) - self.keys
+            for target in before - after:
+                self._listed.pop(target, None)
+            self._removals = (self._removals | before) - after
             self._progress.notify_all()
 
     async def close(self) -> None:
-        """Stop watching and end every session and process."""
+        """Stop following, and end every session and process."""
         for task in (self._starting, self._publisher):
             if task:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-        await self._downstream.close()
-
-    def server(self, key: str) -> LiveServer | None:
-        """Return a server by its slug."""
-        return self._downstream.servers.get(key)
-
-    def statuses(self) -> list[ServerStatus]:
-        """Say how each server is, in the order of slugs."""
-        return [self._downstream.servers[key].status for key in sorted(self._downstream.servers)]
-
-    def unavailable(self) -> frozenset[str]:
-        """Return the slugs of the servers that are down."""
-        return frozenset(key for key, server in self._downstream.servers.items() if server.status.state == "failed")
+        await self._servers.close()
 
     async def _start_after(self, after: Awaitable[object]) -> None:
         await after
-        await self._downstream.start(self._changed)
+        await self._servers.start(self._list_changed)
 
-    async def _changed(self, key: str) -> None:
+    async def _known_titles(self, tenants: AbstractSet[str]) -> dict[str, str]:
+        """Return slug -> title over all tenants that servers are indexed for: a live server has one slug for all."""
+        names = [tenants if item.tenants == "all" else set(item.tenants or ()) for item in self._config.servers]
+        known: dict[str, str] = {}
+        for scope in [Scope(), *(Scope(tenant=tenant) for tenant in sorted(set().union(*names) - {LOCAL}))]:
+            known = {**await self._indexer.titles(scope), **known}
+        return known
+
+    async def _list_changed(self, key: str) -> None:
         """List a server that changed, for the publisher; note one that went down."""
-        self.changes += 1
-        server = self._downstream.servers.get(key)
+        server = self._servers.get(key)
         if server is None:
             return
         try:
             if server.status.state == "ready":
-                rows = await server.list_tools()
-                self._listed[key] = RowsSource(server=server.server, rows=rows)
+                if server.tenants == "all":
+                    self._servers.add_tenants(await self._indexer.tenants())
+                source = RowsSource(server=server.server, rows=await server.list_tools())
+                for scope in self._servers.scopes_of(key):
+                    self._listed[scope, key] = source
                 self._down_since.pop(key, None)
             elif server.status.state == "failed":
                 self._down_since.setdefault(key, time.monotonic())
                 status = server.status
-                _log.warning(
-                    "server %s is down: %s", status.title, "; ".join(filter(None, (status.detail, status.hint)))
-                )
+                reason = "; ".join(filter(None, (status.detail, status.hint)))
+                _log.warning("server %s is down: %s", status.title, reason)
         except ToolscoutError as error:
             self._down_since.setdefault(key, time.monotonic())
             _log.warning("the tools of %s cannot be listed: %s", server.status.title, error.message)
         async with self._progress:
-            self._seen.add(key)
+            self._answered.add(key)
             self._progress.notify_all()
 
-    async def _publish(self) -> None:
-        """Publish what was listed, everything that is waiting in one generation, and forget who is long gone."""
+    async def _publish_forever(self) -> None:
+        """Publish what was listed, and remove the servers that left the config or are long gone."""
         while True:
             async with self._progress:
                 with suppress(TimeoutError):
-                    work = self._progress.wait_for(lambda: bool(self._listed or self._gone))
-                    await asyncio.wait_for(work, timeout=60)
-                waiting = dict(self._listed)
+                    work = self._progress.wait_for(lambda: bool(self._listed or self._removals))
+                    await asyncio.wait_for(work, timeout=_IDLE_S)
+                listed = dict(self._listed)
             try:
-                done, again = await self._publish_in_turn(waiting) if waiting else ({}, [])
-                await self._turns.note_reached(key for key in self.keys if self._is_ready(key))
-                await self._take_out()
-                await self._forget()
+                published, list_again = await self._publish(listed)
+                await self._indexer.leases.note_reached(self._servers.ready())
+                await self._remove_dropped()
+                await self._remove_unavailable()
             except ToolscoutError as error:
                 if not self._failing:
                     _log.error("the catalogue cannot be changed now: %s", error.message)
@@ -172,63 +174,84 @@ class CatalogueSync:
                 continue
             self._failing = False
             async with self._progress:
-                for key, provider in done.items():
-                    if self._listed.get(key) is provider:
-                        del self._listed[key]
+                for target in published:
+                    if self._listed.get(target) is listed[target]:
+                        del self._listed[target]
                 self._progress.notify_all()
-            for key in again:
-                self._downstream.ask_again(key)
-            if len(done) < len(waiting) or self._gone:
-                await asyncio.sleep(self._turns.retry_s)
+            for key in list_again:
+                self._servers.list_again(key)
+            if len(published) < len(listed) or self._removals:
+                await asyncio.sleep(self._indexer.leases.retry_s)
 
-    async def _publish_in_turn(self, waiting: Mapping[str, ToolSource]) -> tuple[dict[str, ToolSource], list[str]]:
-        """Index the servers whose turn it is; return them, and those to ask again: too slow, or silent when asked."""
-        async with self._turns.take(waiting) as turn:
-            mine = {key: source for key, source in waiting.items() if key in turn.until}
-            fresh = {key: await self._asked_again(key) if key in self._late else mine[key] for key in mine}
-            self._late = (self._late | waiting.keys()) - mine.keys()
-            silent = [key for key, source in fresh.items() if source is None]
-            if sources := {key: source for key, source in fresh.items() if source is not None and key in self.keys}:
-                self.reports.append(await self._index(list(sources.values())))
-                del self.reports[:-_REMEMBERED_REPORTS]
-                self._tell(self.reports[-1], others=self.keys - sources.keys())
-            return mine, [*turn.lost, *silent]
+    async def _publish(self, listed: dict[Target, ToolSource]) -> tuple[set[Target], set[str]]:
+        """Index what was listed into each scope, as far as its lease is free.
 
-    async def _asked_again(self, key: str) -> ToolSource | None:
-        """List a server whose turn came late: what it said before may be older than what another has published."""
-        server = self._downstream.servers.get(key)
+        Return what is done, and the servers to list again: those whose lease expired meanwhile, and those that a late
+        lease made us list again in vain.
+        """
+        published: set[Target] = set()
+        list_again: set[str] = set()
+        for scope in sorted({scope for scope, _ in listed}, key=lambda item: item.tenant):
+            sources = {key: source for (item, key), source in listed.items() if item == scope}
+            async with self._indexer.leases.try_hold(scope, sources) as leases:
+                for key in leases.until:
+                    if (scope, key) in self._late:
+                        fresh = await self._list_late(key)
+                        if fresh is None:
+                            list_again.add(key)
+                            del sources[key]
+                        else:
+                            sources[key] = fresh
+                self._late |= {(scope, key) for key in sources if key not in leases.until}
+                self._late -= {(scope, key) for key in leases.until}
+                targets = self._servers.targets()
+                current = [sources[key] for key in leases.until if key in sources and (scope, key) in targets]
+                if current:
+                    report = await self._indexer.index(current, scope, leases=leases)
+                    self.reports = [*self.reports, report][-_REMEMBERED_REPORTS:]
+                    self._log_report(scope, report, {source.server.key for source in current})
+                published |= {(scope, key) for key in leases.until}
+                list_again.update(leases.lost)
+        return published, list_again
+
+    async def _list_late(self, key: str) -> ToolSource | None:
+        """List a server again whose lease came late: another process may have published a newer list meanwhile."""
+        server = self._servers.get(key)
         try:
             return RowsSource(server=server.server, rows=await server.list_tools()) if server else None
         except ToolscoutError as error:
             _log.warning("the tools of %s cannot be listed: %s", key, error.message)
             return None
 
-    def _tell(self, report: IndexReport, *, others: AbstractSet[str]) -> None:
-        """Log what waits for a decision, each thing once for as long as it waits; of `others` nothing is reported."""
-        held = {(item.where, f"is held back: {item.reason}") for item in report.quarantined}
-        changed = {(key, "has another definition than was seen first or approved") for key in report.offered}
-        waits = held | changed
-        for key, said in sorted(waits - self._told):
-            _log.warning("%r %s (`toolscout changes` shows it)", key, said)
-        self._told = waits | {item for item in self._told if split_key(item[0])[0] in others}
+    def _log_report(self, scope: Scope, report: IndexReport, servers: set[str]) -> None:
+        """Log what an operator has to decide, each thing once for as long as it waits, whatever tenants have it."""
+        lines = {(item.where, f"is held back: {item.reason}") for item in report.quarantined}
+        lines |= {(key, "has another definition than was seen first or approved") for key in report.offered}
+        logged = {line for scope_lines in self._logged.values() for line in scope_lines}
+        for key, line in sorted(lines - logged):
+            _log.warning("%r %s (`toolscout changes` shows it)", key, line)
+        of_others = {item for item in self._logged.get(scope, set()) if split_key(item[0])[0] not in servers}
+        self._logged[scope] = lines | of_others
+        for item in report.collisions:
+            _log.info("tenant %s: server %r: %s", scope.tenant, item.where, item.reason)
 
-    async def _take_out(self) -> None:
-        """Remove who left the config, when nobody is in the middle of indexing it: it would come back."""
-        async with self._turns.take(tuple(self._gone)) as turn:
-            for key in turn.until:
-                if key in self._gone:
-                    await self._remove(key)
-                    self._gone.discard(key)
+    async def _remove_dropped(self) -> None:
+        """Remove what left the config, unless another process is indexing it: it would come back."""
+        for scope in {scope for scope, _ in self._removals}:
+            keys = [key for item, key in self._removals if item == scope]
+            async with self._indexer.leases.try_hold(scope, keys) as leases:
+                for key in leases.until:
+                    if (scope, key) in self._removals:
+                        await self._indexer.remove_server(scope, key, leases)
+                        self._removals.discard((scope, key))
 
-    async def _forget(self) -> None:
+    async def _remove_unavailable(self) -> None:
+        """Remove the servers that no replica has reached for a long time."""
         now = time.monotonic()
         for key in [key for key, since in self._down_since.items() if now - since > self._settings.unavailable_s]:
-            if await self._turns.reached_by_none(key):
-                await self._remove(key)
+            if await self._indexer.leases.reached_by_none(key):
+                for scope in self._servers.scopes_of(key):
+                    await self._indexer.remove_server(scope, key)
                 del self._down_since[key]
             else:
                 self._down_since[key] = now
-
-    def _is_ready(self, key: str) -> bool:
-        server = self._downstream.servers.get(key)
-        return server is not None and server.status.state == "ready"

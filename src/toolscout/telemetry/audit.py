@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from toolscout.errors import InputFileError, SettingError
-from toolscout.models import Caller
+from toolscout.models import Caller, Scope
 from toolscout.telemetry.events import emit
 
 NOWHERE = "none"
@@ -78,6 +78,11 @@ class AuditLog:
             ms=round(ms, 3),
             arguments=arguments,
         )
+
+    def write_act(self, act: str, scope: Scope | None = None, **fields: Any) -> None:
+        """Write the line of an administrative act: who did it, and the tenant and user that it is about."""
+        about = {} if scope is None else {"tenant": scope.tenant, "user": scope.owner}
+        self.write(act, by=operator(), **about, **fields)
 
     def write(self, act: str, **fields: Any) -> None:
         """Write one line. Everything but ASCII is escaped: no name in it can break a line or colour a terminal.

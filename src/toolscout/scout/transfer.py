@@ -1,4 +1,4 @@
-"""A whole catalogue from one store to another: out into an archive, and in again, vectors included."""
+"""Export of a whole catalogue into an archive, and import of an archive into another store, vectors included."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import toolscout.indexing.archive as archive
 from toolscout.errors import StoreError
 from toolscout.indexing.archive import ArchivedSwitch, ArchivedTool, ArchivedVector, ArchiveHeader, ArchiveItem
 from toolscout.indexing.enrich import enrich_tool, restamp, text_hash, to_document
-from toolscout.indexing.fetch import keep_pins
-from toolscout.indexing.trust import PIN_KIND, JudgedTool, judge_tool, merge_pins, read_pin
-from toolscout.models import Caller, Pin, Publication, Scope, Server, Tool
+from toolscout.indexing.prepare import PreparedServer
+from toolscout.indexing.publish import publish, read_pins, store_pins
+from toolscout.indexing.trust import JudgedTool, judge_tool, merge_pins
+from toolscout.models import Caller, Pin, Scope, Server, Tool
 from toolscout.policy.api_keys import KIND as KEY
 from toolscout.ports import Progress, Store
+from toolscout.scout.leases import Leases
 from toolscout.settings import Settings
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | Non
         out.writelines(archive.write_items(items))
     out.write(archive.write_end(counts))
     counts["key"] = sum(not item.body.get("revoked_at") for item in await store.records(KEY))
-    return _moved(counts, unembedded, model_id)
+    return _report(counts, unembedded, model_id)
 
 
 async def import_catalogue(
@@ -95,6 +97,7 @@ async def import_catalogue(
     its being in use counts for nothing.
     """
     settings = settings or Settings()
+    leases = Leases(store, settings)
     total = await asyncio.to_thread(_check, read, where)
     counts: Counter[str] = Counter()
     unembedded = 0
@@ -103,17 +106,25 @@ async def import_catalogue(
         model_id = current or arrived.model_id
         counts["decision"] += sum(pin.verdict != "seen" for pin in arrived.pins.values())
         if arrived.servers or arrived.switches or arrived.pins:
-            judged = await _judged(store, arrived, settings)
+            async with leases.hold(arrived.scope, [server.key for server in arrived.servers]):
+                judged = await _judged(store, arrived, settings)
+                prepared = await _prepare(store, arrived, judged)
+                await publish(
+                    store,
+                    arrived.scope,
+                    prepared,
+                    model_id=model_id,
+                    everywhere=model_id != current,
+                    switches=arrived.switches,
+                )
             counts["quarantined"] += sum(bool(item.tool.quarantine_reason) for item in judged)
-            publication = await _publication(store, arrived, judged, model_id)
-            await store.publish(replace(publication, everywhere=model_id != current))
             current = model_id
             hashes = [text_hash(to_document(item.tool)) for item in arrived.tools]
             missing = await store.missing_vectors(model_id, hashes) if model_id else {*hashes}
             unembedded += sum(item in missing for item in hashes)
         if progress:
             progress(counts["tool"], total)
-    return _moved(counts, unembedded, model_id)
+    return _report(counts, unembedded, model_id)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,7 +187,7 @@ async def _arrivals(
 
 async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[JudgedTool]:
     """Screen every definition, whatever the archive says was found, hold it against its pin, and keep the pins."""
-    own = {item.name: read_pin(item) for item in await store.records(PIN_KIND, arrived.scope)}
+    own = await read_pins(store, arrived.scope)
     stored = {tool.key: tool for tool in await store.stored_tools(arrived.scope)}
     offered = {item.tool.key: item.tool for item in arrived.tools}
     pins = dict(own)
@@ -193,29 +204,26 @@ async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[J
     )
     fresh = {key: pin for key, pin in pins.items() if own.get(key) != pin}
     fresh |= {item.tool.key: item.pin for item in judged if item.pin}
-    await keep_pins(store, arrived.scope, fresh, pins, shown={item.tool.key for item in judged if item.changed})
+    await store_pins(store, arrived.scope, fresh, pins, replaced={item.tool.key for item in judged if item.changed})
     return judged
 
 
-async def _publication(store: Store, arrived: _Arrived, judged: Sequence[JudgedTool], model_id: str) -> Publication:
-    """Replace the servers of a scope; a tool that is there under the same stamp is kept as it is."""
-    published: dict[str, str] = {}
-    for server in arrived.servers:
-        published |= await store.stamps(arrived.scope, server.key)
+async def _prepare(store: Store, arrived: _Arrived, judged: Sequence[JudgedTool]) -> list[PreparedServer]:
+    """Prepare the servers of a scope; a tool that is published under the same stamp is unchanged."""
     stamps = {
         item.tool.key: restamp(now.tool, item.tool, item.stamp) for item, now in zip(arrived.tools, judged, strict=True)
     }
-    fresh = [item.tool for item in judged if published.get(item.tool.key) != stamps[item.tool.key]]
-    kept = stamps.keys() - {tool.key for tool in fresh}
-    entries = await asyncio.to_thread(lambda: [replace(enrich_tool(tool), stamp=stamps[tool.key]) for tool in fresh])
-    return Publication(
-        scope=arrived.scope,
-        servers=tuple(arrived.servers),
-        entries=tuple(entries),
-        unchanged_keys=frozenset(kept),
-        model_id=model_id,
-        switches=arrived.switches,
-    )
+    prepared = []
+    for server in arrived.servers:
+        published = await store.stamps(arrived.scope, server.key)
+        tools = [item.tool for item in judged if item.tool.server == server.key]
+        changed = [tool for tool in tools if published.get(tool.key) != stamps[tool.key]]
+        entries = await asyncio.to_thread(
+            lambda changed=changed: tuple(replace(enrich_tool(tool), stamp=stamps[tool.key]) for tool in changed)  # type: ignore[misc]
+        )
+        unchanged = frozenset(tool.key for tool in tools) - {tool.key for tool in changed}
+        prepared.append(PreparedServer(server=server, entries=entries, unchanged=unchanged))
+    return prepared
 
 
 async def _read_scope(
@@ -226,7 +234,7 @@ async def _read_scope(
         servers, stamps = await _stamps(store, scope)
         tools: Sequence[Tool] = await store.stored_tools(scope)
         switches = await store.switches(scope)
-        pins = [read_pin(item) for item in await store.records(PIN_KIND, scope)]
+        pins = list((await read_pins(store, scope)).values())
         if (servers, stamps) == await _stamps(store, scope) and stamps.keys() == {tool.key for tool in tools}:
             return servers, [ArchivedTool(tool=tool, stamp=stamps[tool.key]) for tool in tools], switches, pins
     raise StoreError("the catalogue changes faster than it can be read", hint="export it when less is indexed")
@@ -255,7 +263,7 @@ def _stacked(vectors: Sequence[ArchivedVector]) -> FloatArray:
     return np.stack([item.vector for item in vectors])
 
 
-def _moved(counts: Counter[str], unembedded: int, model_id: str) -> ArchiveReport:
+def _report(counts: Counter[str], unembedded: int, model_id: str) -> ArchiveReport:
     return ArchiveReport(
         scopes=counts["scope"],
         servers=counts["server"],

@@ -1,0 +1,68 @@
+"""The access policy in force: replaced while callers are served, and explained to an operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from toolscout.errors import PolicyError, ToolNotFoundError
+from toolscout.models import Caller, Scope
+from toolscout.policy.limits import Limits
+from toolscout.policy.policy_file import Act, Policy
+from toolscout.policy.rules import Decision, Rules
+from toolscout.ports import Store
+from toolscout.suggestions import did_you_mean
+from toolscout.telemetry import AuditLog, shape_of
+
+
+class Access:
+    """Who may see and call what."""
+
+    def __init__(self, store: Store, rules: Rules, limits: Limits, audit: AuditLog) -> None:
+        self._store = store
+        self._rules = rules
+        self._limits = limits
+        self._audit = audit
+
+    @property
+    def policy_version(self) -> int:
+        """Return a number that grows with every policy that is applied."""
+        return self._rules.version
+
+    def apply_policy(self, policy: Policy | None) -> None:
+        """Replace the policy, for every search and call from now on."""
+        self._rules.apply(policy)
+        self._limits.apply(policy)
+        self._audit.write_act("policy.apply", source=policy.source if policy else None)
+
+    def refuse_policy(self, error: PolicyError) -> None:
+        """Record that a policy file is broken; the policy in force stays in force."""
+        self._audit.write_act("policy.refuse", reason=error.message)
+
+    async def explain(self, caller: Caller, key: str, act: Act) -> Decision:
+        """Return whether a caller may see or call a tool, and which rule decides."""
+        keys: set[str] = set()
+        for scope in dict.fromkeys((caller.scope, Scope(tenant=caller.tenant))):
+            switches = await self._store.switches(scope)
+            for tool in await self._store.stored_tools(scope):
+                keys.add(tool.key)
+                if tool.key == key:
+                    enabled = switches.get(key, tool.enabled)
+                    return self._rules.explain(caller, replace(tool, enabled=enabled), act)
+        return Decision(allowed=False, because="there is no such tool", suggestions=did_you_mean(key, keys))
+
+    async def has_servers(self, caller: Caller) -> bool:
+        """Tell whether the caller or their tenant has a server, whether or not they may see its tools."""
+        return any([await self._store.servers(scope) for scope in {caller.scope, Scope(tenant=caller.tenant)}])
+
+    def record_unlisted_call(self, caller: Caller, name: str, arguments: Any) -> None:
+        """Write the audit line of a call of a name that the caller may not see; the call goes no further."""
+        self._audit.write_call(
+            caller,
+            name,
+            fingerprint=None,
+            refused=True,
+            outcome=ToolNotFoundError.code,
+            ms=0.0,
+            arguments=shape_of(arguments, {}),
+        )

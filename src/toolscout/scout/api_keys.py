@@ -1,0 +1,96 @@
+"""API keys: made, listed, revoked and found by an operator or a gateway. Every change leaves an audit line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from toolscout.errors import StoreError, ToolNotFoundError
+from toolscout.models import ApiKey, Record, Scope
+from toolscout.policy.api_keys import KIND, mint_key
+from toolscout.ports import Store
+from toolscout.suggestions import did_you_mean
+from toolscout.telemetry import AuditLog
+
+_LAST_USE = "api_key_use"
+_LAST_USE_S = 60.0
+
+
+class ApiKeys:
+    """The API keys of all tenants."""
+
+    def __init__(self, store: Store, audit: AuditLog) -> None:
+        self._store = store
+        self._audit = audit
+
+    async def create(
+        self,
+        *,
+        tenant: str,
+        user: str | None = None,
+        groups: Sequence[str] = (),
+        scopes: Sequence[str] = (),
+        note: str = "",
+        expires_at: float | None = None,
+    ) -> tuple[str, ApiKey]:
+        """Make a key; the text that is returned first is shown once and stored nowhere."""
+        text, key = mint_key(
+            tenant=tenant,
+            user=user,
+            groups=groups,
+            scopes=scopes,
+            note=note,
+            now=time.time(),
+            expires_at=expires_at,
+        )
+        await self._put(key)
+        self._audit.write_act("keys.create", Scope(tenant=tenant, owner=user), key_id=key.id)
+        return text, key
+
+    async def list_all(self, tenant: str | None = None) -> list[ApiKey]:
+        """Return the keys of a tenant, or of all, the newest first."""
+        used_at = {item.name: float(item.body["at"]) for item in await self._store.records(_LAST_USE)}
+        keys = [_read_key(record, used_at.get(record.name)) for record in await self._store.records(KIND)]
+        return sorted((key for key in keys if tenant in (None, key.tenant)), key=lambda key: (-key.created_at, key.id))
+
+    async def revoke(self, key_id: str) -> ApiKey:
+        """Revoke a key; every replica refuses it within about a second."""
+        record = await self._store.record(KIND, key_id)
+        if record is None:
+            raise ToolNotFoundError(
+                f"no key has the id {key_id!r}",
+                hint="`toolscout keys list` shows them",
+                suggestions=did_you_mean(key_id, [key.id for key in await self.list_all()]),
+            )
+        key = _read_key(record)
+        revoked = replace(key, revoked_at=key.revoked_at or time.time())
+        await self._put(revoked)
+        self._audit.write_act("keys.revoke", Scope(tenant=key.tenant, owner=key.user), key_id=key.id)
+        return revoked
+
+    async def find(self, key_id: str) -> ApiKey | None:
+        """Return a key that a caller presents, and record, to the minute, when it was last used."""
+        record, now = await self._store.record(KIND, key_id), time.time()
+        if record is None:
+            return None
+        use = await self._store.record(_LAST_USE, key_id)
+        key = _read_key(record, float(use.body["at"]) if use else None)
+        if key.usable(now) and (key.last_used_at is None or now - key.last_used_at > _LAST_USE_S):
+            # A record of its own: written over the key, it could undo a revocation at the same moment.
+            use = Record(kind=_LAST_USE, scope=Scope(tenant=key.tenant), name=key.id, body={"at": now})
+            with suppress(StoreError):  # a key is valid even when its use cannot be recorded
+                await self._store.put_records([use])
+        return key
+
+    async def _put(self, key: ApiKey) -> None:
+        record = Record(kind=KIND, scope=Scope(tenant=key.tenant), name=key.id, body=asdict(key))
+        await self._store.put_records([record])
+
+
+def _read_key(record: Record, last_used_at: float | None = None) -> ApiKey:
+    body = dict(record.body)
+    return ApiKey(
+        **{**body, "groups": tuple(body["groups"]), "scopes": tuple(body["scopes"]), "last_used_at": last_used_at}
+    )

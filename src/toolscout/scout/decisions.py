@@ -1,0 +1,94 @@
+"""Decisions of an operator about tools: switched on or off, their definitions approved or kept out.
+
+Every decision survives re-indexing and leaves an audit line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from toolscout.errors import StoreError, ToolNotFoundError
+from toolscout.indexing.publish import read_pins
+from toolscout.indexing.trust import KEPT_OUT, change_of, write_pin
+from toolscout.models import Caller, Change, Pin, Scope, Tool, Verdict
+from toolscout.ports import Store
+from toolscout.scout.indexer import Indexer
+from toolscout.suggestions import did_you_mean, tool_not_found
+from toolscout.telemetry import AuditLog
+from toolscout.tool_keys import split_key
+
+
+class Decisions:
+    """What an operator decides about the tools of a scope."""
+
+    def __init__(self, store: Store, indexer: Indexer, audit: AuditLog) -> None:
+        self._store = store
+        self._indexer = indexer
+        self._audit = audit
+
+    async def switch(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+        """Switch tools on or off, all or none. It waits for no lease: a tool can be switched off at any time."""
+        for key in keys:
+            if key not in await self._store.stamps(scope, split_key(key)[0]):
+                raise tool_not_found(key, await self._store.stored_tools(scope))
+        for key in keys:
+            await self._store.set_enabled(scope, key, enabled)
+            self._audit.write_act("tools.enable" if enabled else "tools.disable", scope, tool=key)
+
+    async def switched_off(self, caller: Caller) -> list[Tool]:
+        """Return the tools of the caller and their tenant that are off, by hand or by the config, in order of keys."""
+        tools: dict[str, Tool] = {}
+        for scope in (Scope(tenant=caller.tenant), caller.scope):
+            switches = await self._store.switches(scope)
+            for tool in await self._store.stored_tools(scope):
+                tools[tool.key] = replace(tool, enabled=switches.get(tool.key, tool.enabled))
+        return [tools[key] for key in sorted(tools) if not tools[key].enabled]
+
+    async def changes(self, scope: Scope | None = None) -> list[Change]:
+        """Return the tools of a scope, or of all, whose definition is not the pinned one or that are in quarantine."""
+        changes: list[Change] = []
+        for item in [scope] if scope else await self._store.scopes():
+            pins = await read_pins(self._store, item)
+            candidates = [change_of(item, tool, pins.get(tool.key)) for tool in await self._store.stored_tools(item)]
+            changes += [change for change in candidates if change is not None]
+        return changes
+
+    async def decide(self, scope: Scope, keys: Sequence[str], verdict: Verdict) -> list[Tool]:
+        """Approve the definitions that tools have now, or keep the tools out, all or none."""
+        tools = await self._find(scope, keys)
+        async with self._indexer.leases.hold(scope, {tool.server for tool in tools.values()}) as leases:
+            stored_tools = {tool.key: tool for tool in await self._store.stored_tools(scope)}
+            if any(stored_tools.get(key) != tool for key, tool in tools.items()):
+                raise StoreError(
+                    "a definition has changed while you decided; nothing was decided", hint="look at it again"
+                )
+            await self._pin(scope, tools.values(), verdict)
+            reason = KEPT_OUT if verdict == "kept_out" else ""
+            decided = [replace(tool, quarantine_reason=reason) for tool in tools.values()]
+            await self._indexer.republish(decided, stored_tools, leases)
+        act = "definitions.keep_out" if verdict == "kept_out" else "definitions.approve"
+        for tool in decided:
+            self._audit.write_act(act, scope, tool=tool.key, fingerprint=tool.fingerprint)
+        return decided
+
+    async def _find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Tool]:
+        tools = {tool.key: tool for tool in await self._store.stored_tools(scope)}
+        for key in keys:
+            if key not in tools:
+                raise ToolNotFoundError(
+                    f"no tool has the key {key!r}",
+                    hint="`toolscout changes` shows what waits for a decision; nothing was decided",
+                    suggestions=did_you_mean(key, tools),
+                )
+        return {key: tools[key] for key in keys}
+
+    async def _pin(self, scope: Scope, tools: Iterable[Tool], verdict: Verdict) -> None:
+        pins = await read_pins(self._store, scope)
+        records = []
+        for tool in tools:
+            pin = pins.get(tool.key, Pin(key=tool.key, fingerprint=""))
+            decided = replace(pin, fingerprint=tool.fingerprint, verdict=verdict, at=time.time(), before=None)
+            records.append(write_pin(scope, decided))
+        await self._store.put_records(records)

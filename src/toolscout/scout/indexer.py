@@ -1,0 +1,204 @@
+"""The index pipeline: list the tools of some servers, prepare and judge them, embed what is missing, publish."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from toolscout.errors import BadToolError, ServerUnavailableError
+from toolscout.indexing.embed import Embedded, embed_missing
+from toolscout.indexing.enrich import enrich_tool, restamp
+from toolscout.indexing.prepare import PreparedServer, prepare_server, unchanged_server
+from toolscout.indexing.publish import publish, read_pins, store_pins
+from toolscout.models import LOCAL, Caller, Dropped, IndexReport, Overview, Scope, Server, Tool
+from toolscout.policy.api_keys import KIND as KEY_KIND
+from toolscout.ports import Embedder, Progress, Store, ToolSource
+from toolscout.scout.leases import HeldLeases, Leases
+from toolscout.settings import Settings
+from toolscout.telemetry import AuditLog
+from toolscout.tool_keys import assign_slugs, server_slug
+
+
+class Indexer:
+    """Changes the catalogue, of any tenant and user, always under the leases of the servers that it changes.
+
+    It is used by the facade, by the sync with live servers, by decisions about definitions and by the archive import.
+    """
+
+    def __init__(self, *, store: Store, embedder: Embedder | None, settings: Settings, audit: AuditLog) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._settings = settings
+        self._audit = audit
+        self.leases = Leases(store, settings)
+
+    async def index(
+        self,
+        sources: Sequence[ToolSource],
+        scope: Scope,
+        *,
+        strict: bool = False,
+        progress: Progress | None = None,
+        leases: HeldLeases | None = None,
+    ) -> IndexReport:
+        """Index servers into one new generation of a scope; `strict` refuses all of them for one bad tool.
+
+        One of several servers that cannot be listed now keeps the tools that it had, and is reported. With `leases`,
+        the sources are live servers whose slugs are fixed, and the caller holds their leases.
+        """
+        started = time.perf_counter()
+        async with self._hold_slugs(sources, scope, leases) as (slugs, collisions):
+            before = await self._store.overview(_caller(scope))
+            prepared = [
+                await self._prepare(source, slugs[source.server.title], scope, alone=len(sources) == 1)
+                for source in sources
+                if source.server.title in slugs
+            ]
+            if strict:
+                _refuse_dropped(prepared)
+            embedded = await embed_missing(self._store, self._embedder, prepared, before.model_id, progress)
+            generation = await self._publish_changes(scope, prepared, embedded, before)
+        return IndexReport(
+            new=sum(part.new for part in prepared),
+            changed=sum(part.changed for part in prepared),
+            unchanged=sum(len(part.unchanged) for part in prepared),
+            removed=sum(part.removed for part in prepared),
+            embedded=embedded.made,
+            unembedded=embedded.missing,
+            dropped=tuple(item for part in prepared for item in part.dropped),
+            collisions=tuple(collisions),
+            quarantined=tuple(item for part in prepared for item in part.quarantined),
+            offered=tuple(sorted(key for part in prepared for key in part.changed_definitions)),
+            generation=generation,
+            took_ms=(time.perf_counter() - started) * 1_000,
+        )
+
+    async def republish(self, tools: Sequence[Tool], stored_tools: Mapping[str, Tool], leases: HeldLeases) -> None:
+        """Publish tools of a scope with another verdict; `stored_tools` are all tools of the scope as they are now."""
+        scope = leases.scope
+        servers = {server.key: server for server in await self._store.servers(scope)}
+        prepared = []
+        for slug in sorted({tool.server for tool in tools}):
+            stamps = await self._store.stamps(scope, slug)
+            entries = tuple(
+                replace(enrich_tool(tool), stamp=restamp(tool, stored_tools[tool.key], stamps[tool.key]))
+                for tool in tools
+                if tool.server == slug
+            )
+            unchanged = frozenset(stamps) - {entry.tool.key for entry in entries}
+            prepared.append(PreparedServer(server=servers[slug], entries=entries, unchanged=unchanged))
+        overview = await self._store.overview(_caller(scope))
+        await publish(self._store, scope, prepared, model_id=overview.model_id)
+
+    async def remove_server(self, scope: Scope, server: str, leases: HeldLeases | None = None) -> int:
+        """Remove a server and its tools from a scope; return how many tools that were."""
+        if leases is None:
+            async with self.leases.hold(scope, [server]) as own_leases:
+                return await self.remove_server(scope, server, own_leases)
+        self._audit.write_act("catalogue.remove", scope, server=server)
+        return await self._store.remove_server(scope, server)
+
+    async def remove_user(self, tenant: str, user: str) -> int:
+        """Remove everything that one user added; return how many tools that were."""
+        scope = Scope(tenant=tenant, owner=user)
+        async with self.leases.hold(scope, await self.titles(scope)):
+            self._audit.write_act("catalogue.remove", scope)
+            return await self._store.remove_user(tenant, user)
+
+    async def tenants(self) -> frozenset[str]:
+        """Return the tenants that the store knows: those with tools or API keys, and the local one."""
+        scopes = [*await self._store.scopes(), *(record.scope for record in await self._store.records(KEY_KIND))]
+        return frozenset({LOCAL, *(scope.tenant for scope in scopes)})
+
+    async def titles(self, scope: Scope) -> dict[str, str]:
+        """Return slug -> title of the servers of a scope."""
+        return {server.key: server.title for server in await self._store.servers(scope)}
+
+    async def slug_of(self, scope: Scope, server: str) -> str:
+        """Return the slug of a server that is named by its slug or its title."""
+        titles = await self.titles(scope)
+        return next((slug for slug, title in titles.items() if server in (slug, title)), server)
+
+    @asynccontextmanager
+    async def _hold_slugs(
+        self, sources: Sequence[ToolSource], scope: Scope, leases: HeldLeases | None
+    ) -> AsyncIterator[tuple[Mapping[str, str], list[Dropped]]]:
+        """Assign a slug to every source and hold its lease; return title -> slug, and which slugs collided."""
+        if leases is not None:
+            yield _fixed_slugs([source.server for source in sources], await self.titles(scope))
+            return
+        titles = [source.server.title for source in sources]
+        slugs = assign_slugs(titles, await self.titles(scope))
+        while True:
+            async with self.leases.hold(scope, slugs.values()):
+                known = await self.titles(scope)
+                if slugs == (slugs := assign_slugs(titles, known)):
+                    yield slugs, slug_collisions(slugs, known)
+                    return
+                # Another process added a server meanwhile that has one of these slugs now.
+
+    async def _prepare(self, source: ToolSource, slug: str, scope: Scope, *, alone: bool) -> PreparedServer:
+        """List one server, prepare and judge its tools off the event loop, and store their pins."""
+        server = replace(source.server, key=slug)
+        stamps = await self._store.stamps(scope, slug)
+        try:
+            definitions = await source.list_tools()
+        except ServerUnavailableError as error:
+            if alone:
+                raise
+            return unchanged_server(server, stamps, error.message)
+        pins = await read_pins(self._store, scope, slug)
+        prepared = await asyncio.to_thread(
+            prepare_server, server, definitions, stamps, self._settings, owner=scope.owner, pins=pins, now=time.time()
+        )
+        replaced = prepared.changed_definitions | (stamps.keys() - prepared.keys)
+        await store_pins(self._store, scope, {pin.key: pin for pin in prepared.pins}, pins, replaced=replaced)
+        return prepared
+
+    async def _publish_changes(
+        self, scope: Scope, prepared: Sequence[PreparedServer], embedded: Embedded, before: Overview
+    ) -> int:
+        """Publish a new generation, unless nothing changed."""
+        changed = any(part.entries or part.removed for part in prepared)
+        new_model = embedded.model_id != before.model_id
+        if not (changed or embedded.made or new_model):
+            return before.generation
+        return await publish(
+            self._store, scope, prepared, model_id=embedded.model_id, everywhere=embedded.repaired or new_model
+        )
+
+
+def slug_collisions(slugs: Mapping[str, str], known: Mapping[str, str]) -> list[Dropped]:
+    """Report the titles whose natural slug belongs to another server, given title -> slug and slug -> known title."""
+    owners = {**known, **{slug: title for title, slug in slugs.items()}}
+    return [
+        Dropped(where=title, reason=f"its slug {natural!r} belongs to {owners[natural]!r}; it is {slug!r}")
+        for title, slug in slugs.items()
+        if owners.get(natural := server_slug(title), title) != title
+    ]
+
+
+def _fixed_slugs(servers: Sequence[Server], known: Mapping[str, str]) -> tuple[dict[str, str], list[Dropped]]:
+    """Return title -> slug of live servers, without those whose slug belongs to another server of the scope.
+
+    Calls are routed to a live server by its slug, so it must be the same in every scope.
+    """
+    slugs = {server.title: server.key for server in servers if known.get(server.key, server.title) == server.title}
+    omitted = [
+        Dropped(where=server.title, reason=f"its slug {server.key!r} belongs to {known[server.key]!r}: rename one")
+        for server in servers
+        if server.title not in slugs
+    ]
+    return slugs, [*slug_collisions(slugs, known), *omitted]
+
+
+def _refuse_dropped(prepared: Sequence[PreparedServer]) -> None:
+    for first in (item for part in prepared for item in part.dropped):
+        raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")
+
+
+def _caller(scope: Scope) -> Caller:
+    return Caller(tenant=scope.tenant, user=scope.owner)
