@@ -14,7 +14,15 @@ from catalogues import many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout.errors import InputFileError
-from toolscout.models import Caller, Scope
+from toolscout.indexing.archive import (
+    ArchivedSwitch,
+    ArchivedTool,
+    ArchiveHeader,
+    read_items,
+    write_end,
+    write_items,
+)
+from toolscout.models import Caller, Pin, Scope, Server, Tool
 from toolscout.policy.rules import may_see
 from toolscout.ports import Store
 from toolscout.scout.transfer import export_catalogue, import_catalogue
@@ -86,35 +94,37 @@ def replaced(number: int, row: Any) -> Callable[[list[Any]], int]:
     [
         (replaced(0, {"format": "something else"}), "does not begin with"),
         (replaced(0, {"format": "toolscout-catalogue", "version": 2, "model": ""}), "of version 2"),
-        (replaced(3, []), "no JSON object"),
+        (replaced(3, []), "not a JSON object"),
         (replaced(3, {"kind": "secret"}), "unknown kind"),
         (replaced(1, {"kind": "server", "key": "a", "title": "a", "trusted": True}), "before any scope"),
         (twice("scope"), "comes twice"),
         (twice("server"), "comes twice"),
         (twice("tool"), "comes twice"),
-        (change("scope", tenant=""), "empty name"),
-        (change("scope", owner=7), "`owner` is no text"),
+        (change("scope", tenant=""), "`tenant` must not be empty"),
+        (change("scope", owner=7), "`owner` must be text"),
         (change("tool", server="elsewhere"), "not in its scope"),
         (change("tool", key="elsewhere__x"), "does not begin with its server"),
-        (change("tool", fingerprint=""), "no fingerprint"),
-        (change("tool", tags="art"), "`tags` is of the wrong kind"),
-        (change("tool", input_schema=[]), "`input_schema` is of the wrong kind"),
-        (change("tool", enabled="no"), "`enabled` is of the wrong kind"),
-        (change("tool", stamp=None), "`stamp` is no text"),
-        (change("switch", enabled=1), "neither true nor false"),
+        (change("tool", fingerprint=""), "`fingerprint` must not be empty"),
+        (change("tool", tags=["art", 1]), "`tags.1` must be text"),
+        (change("tool", name=None), "`name` must be text"),
+        (change("tool", tags="art"), "`tags` must be a list"),
+        (change("tool", input_schema=[]), "`input_schema` must be an object"),
+        (change("tool", enabled="no"), "`enabled` must be true or false"),
+        (change("tool", stamp=None), "`stamp` must be text"),
+        (change("switch", enabled=1), "`enabled` must be true or false"),
         (twice("pin"), "comes twice"),
-        (change("pin", key=""), "no key"),
-        (change("pin", fingerprint=None), "`fingerprint` is no text"),
-        (change("pin", verdict="trusted"), "`verdict` is none of seen, approved, kept_out"),
-        (change("pin", at="now"), "`at` is no time"),
-        (change("pin", at=float("nan")), "`at` is no time"),
-        (change("pin", before=[]), "`before` is of the wrong kind"),
+        (change("pin", key=""), "`key` must not be empty"),
+        (change("pin", fingerprint=None), "`fingerprint` must be text"),
+        (change("pin", verdict="trusted"), "`verdict` is wrong: Input should be 'seen', 'approved' or 'kept_out'"),
+        (change("pin", at="now"), "`at` must be a number"),
+        (change("pin", at=float("nan")), "`at` must be a finite number"),
+        (change("pin", before=[]), "`before` must be an object"),
         (change("end", pin=0), "but 42 came"),
         (change("vector", text="zz"), "hexadecimal"),
-        (change("vector", text="00"), "no hash of 16 bytes"),
-        (change("vector", f2="???"), "no base64"),
+        (change("vector", text="00"), "not a hash of 16 bytes"),
+        (change("vector", f2="???"), "not base64"),
         (change("vector", f2="AAA="), None),
-        (change("vector", f2=INFINITE), "a number that is none"),
+        (change("vector", f2=INFINITE), "a number that is not finite"),
         (change("end", tool=1), "but 42 came"),
         (replaced(-1, {"kind": "tool"}), None),
     ],
@@ -138,7 +148,7 @@ async def test_an_archive_that_was_cut_off_is_refused(store: Store, archive: byt
     cut = b"".join(archive.splitlines(keepends=True)[:kept])
     with pytest.raises(InputFileError, match="before its last line"):
         await imported(store, cut)
-    with pytest.raises(InputFileError, match="it is no JSON"):
+    with pytest.raises(InputFileError, match="it is not JSON"):
         await imported(store, cut + b'{"kind": "to')
     assert await store.scopes() == []
 
@@ -146,3 +156,42 @@ async def test_an_archive_that_was_cut_off_is_refused(store: Store, archive: byt
 async def test_a_line_nested_without_end_is_refused(store: Store) -> None:
     with pytest.raises(InputFileError, match="line 1: "):
         await imported(store, b"[" * 100_000 + b"\n")
+
+
+def test_an_item_comes_back_as_it_was_written_also_text_that_utf8_cannot_encode() -> None:
+    tool = Tool(
+        key="mail__send",
+        id="\ud800",
+        server="mail",
+        server_title="Mail",
+        name="send",
+        meta={"\udfff": ["\ud800"]},
+        tags=("a", "\ud800"),
+        examples=({"to": "ann"}, 1),
+        fingerprint="f" * 64,
+        quarantine_reason="kept out by hand",
+    )
+    items = [
+        ArchiveHeader(model_id=""),
+        Scope(),
+        Server(key="mail", title="Mail"),
+        ArchivedTool(tool=tool, stamp="s"),
+        ArchivedSwitch(key="mail__send", enabled=False),
+        Pin(key="mail__send", fingerprint="f" * 64, verdict="approved", at=1.5, before={"name": "\ud800"}),
+    ]
+    lines = [*write_items(items), write_end({"scope": 1, "server": 1, "tool": 1, "switch": 1, "pin": 1})]
+    assert list(read_items(lines, "the archive")) == items
+    assert json.loads(lines[3])["held"] == "kept out by hand"
+
+
+def test_a_tool_of_an_earlier_version_gets_defaults_for_fields_that_it_lacks() -> None:
+    tool = {"key": "a__b", "id": "a__b", "server": "a", "server_title": "a", "name": "b", "fingerprint": "f"}
+    rows = [
+        {"format": "toolscout-catalogue", "version": 1, "model": ""},
+        {"kind": "scope", "tenant": "local"},
+        {"kind": "server", "key": "a", "title": "a", "trusted": True},
+        {"kind": "tool", "stamp": "", **tool, "a_field_of_another_version": 1},
+        {"kind": "end", "scope": 1, "server": 1, "tool": 1},
+    ]
+    *_, item = read_items((json.dumps(row).encode() for row in rows), "the archive")
+    assert item == ArchivedTool(tool=Tool(**tool), stamp="")
