@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from embedders import HashEmbedder, hash_vector
 from toolscout.indexing.prepare import prepare_server
 from toolscout.indexing.trust import write_pin
-from toolscout.models import LOCAL, Caller, Candidates, Filter, Intent, Publication, Scope
+from toolscout.models import LOCAL, Caller, Candidates, Facets, Filter, Intent, Publication, Scope
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.sources.rows import group_rows
@@ -18,6 +19,22 @@ OpenStore = Callable[..., Awaitable[Store]]
 """What the fixture `new_store` of the contract suite gives."""
 
 Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class AccessFunction:
+    """An AccessFilter that asks a function, for each caller anew."""
+
+    function: Callable[[Caller, Facets], bool]
+    version: int = 0
+    has_policy: bool = False
+
+    def __call__(self, caller: Caller, tool: Facets) -> bool:
+        return self.function(caller, tool)
+
+    def cache_key(self, caller: Caller) -> Caller:
+        return caller
+
 
 VERBS = ("create", "read", "update", "delete", "list", "search", "export", "import")
 NOUNS = ("invoice", "ticket", "calendar", "photo", "recipe", "route", "song", "contract", "sensor", "book")

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 
 from benchmarks.scale.corpus import Corpus, servers_of
-from toolscout.storage.index.postings import pack
+from toolscout.storage.columns import write_definition, write_facets
+from toolscout.storage.index.postings import pack_terms
 from toolscout.storage.postgres.encoding import to_halves
-from toolscout.storage.tool_json import write_definition, write_facets
 
 BLOCK = 20_000
 
@@ -39,7 +39,7 @@ def blocks(corpus: Corpus, size: int, tenants: int) -> Iterator[tuple[list[Any],
                     entry.tool.server,
                     entry.stamp,
                     bytes.fromhex(entry.text_hash),
-                    pack(entry.terms),
+                    pack_terms(entry.terms),
                     write_facets(entry),
                     write_definition(entry.tool),
                 )

@@ -103,18 +103,18 @@ async def recall(store: PostgresStore, scout: Scout, corpus: Corpus) -> dict[str
     for query in corpus.queries[:TRUTHS]:
         (vector,) = await scout._embedder.embed_queries([query])
 
-        async def arms(db: Any, vector: Any = vector) -> Any:
-            state, view = await store.in_database._view(db, caller)
-            (narrowed,) = await store.in_database._narrowed(db, caller, view, Filter())
-            truth = await nearest(db, narrowed, state, vector, 10, 10**9)
-            ten = await nearest(db, narrowed, state, vector, 10, 0)
-            fifty = await nearest(db, narrowed, state, vector, 50, 0)
+        async def search(db: Any, vector: Any = vector) -> Any:
+            state, view = await store.in_database.view(db, caller)
+            (scope_query,) = await store.in_database.scope_queries(db, caller, view, Filter())
+            truth = await nearest(db, scope_query, state, vector, 10, 10**9)
+            ten = await nearest(db, scope_query, state, vector, 10, 0)
+            fifty = await nearest(db, scope_query, state, vector, 50, 0)
             found = await (
                 await db.execute("SELECT id, embedding FROM search_rows WHERE id = ANY (%s)", (truth,), binary=True)
             ).fetchall()
             return found, ten, fifty
 
-        found, ten, fifty = await store.pool.run(arms, tenant=caller.tenant, snapshot=True)
+        found, ten, fifty = await store.pool.run(search, tenant=caller.tenant, snapshot=True)
         scores = [(float(np.frombuffer(sent, ">f2", offset=4).astype(np.float32) @ vector), row) for row, sent in found]
         best = {row for _, row in sorted(scores, reverse=True)[:10]}
         at_ten.append(len(best.intersection(ten)) / 10)

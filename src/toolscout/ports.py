@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from toolscout.models import (
@@ -24,9 +24,6 @@ from toolscout.models import (
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
-
-Predicate = Callable[[Caller, Facets], bool]
-"""The one question of access: may this caller see this tool?"""
 
 Progress = Callable[[int, int], None]
 """Told, during long work, how many of how many are done."""
@@ -150,6 +147,31 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Free what the embedder holds."""
+        ...
+
+
+class AccessFilter(Protocol):
+    """Decides which tools a caller may see. A store asks it inside every read, and caches what it answers."""
+
+    @property
+    def version(self) -> int:
+        """A number that grows whenever the policy is replaced, so that a store drops what it cached before."""
+        ...
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether a policy is in force.
+
+        Without one, only tenant, owner and servers decide, which a database can do by itself.
+        """
+        ...
+
+    def __call__(self, caller: Caller, tool: Facets, /) -> bool:
+        """Tell whether the caller may see the tool."""
+        ...
+
+    def cache_key(self, caller: Caller) -> Hashable:
+        """Return a key that is equal for callers who may see the same tools, apart from the tools they own."""
         ...
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from catalogues import many, publish
+from catalogues import AccessFunction, many, publish
 from embedders import HashEmbedder, hash_vector
 from guarantees import guarantee
 from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.errors import to_wire
 from toolscout.models import Facets, Filter, Intent
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules, may_see
 from toolscout.ports import Store
 from toolscout.storage import open_store
 
@@ -30,7 +30,7 @@ def random_policy(caller: Caller, tool: Facets) -> bool:
 
 @guarantee("access:one-predicate")
 async def test_what_is_listed_is_found_and_opened_under_any_policy() -> None:
-    store = open_store(Settings(store="memory:"), random_policy)
+    store = open_store(Settings(store="memory:"), AccessFunction(random_policy))
     await store.open()
     for tenant in ("red", "blue"):
         await publish(store, many(8), tenant=tenant, embedder=HashEmbedder())
@@ -54,7 +54,7 @@ async def test_what_is_listed_is_found_and_opened_under_any_policy() -> None:
 @guarantee("access:one-predicate")
 async def test_related_tools_and_counts_ask_the_same_predicate() -> None:
     settings = Settings(store="memory:")
-    store = open_store(settings, random_policy)
+    store = open_store(settings, AccessFunction(random_policy))
     async with Scout(store=store, embedder=HashEmbedder(), settings=settings) as scout:
         await scout.index_tools(many(40, category="office", tags=["paper"]))
         for number in range(25):
@@ -104,7 +104,7 @@ async def hide_by_switching_off(store: Store) -> None:
 @asynccontextmanager
 async def scout_over(hide: Any) -> AsyncIterator[Scout]:
     settings = Settings(store="memory:")
-    store = open_store(settings, may_see)
+    store = open_store(settings, Rules())
     async with Scout(store=store, embedder=HashEmbedder(), settings=settings) as scout:
         await hide(store)
         yield scout

@@ -19,7 +19,7 @@ from embedders import HashEmbedder, hash_vector
 from guarantees import guarantee
 from postgres_server import Databases
 from toolscout.models import Caller, Filter, Intent, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -56,9 +56,9 @@ async def stores(postgres: Databases, tmp_path_factory: pytest.TempPathFactory) 
     """Give one store of each engine; every catalogue has tenants of its own in it."""
     file = tmp_path_factory.mktemp("policies") / "catalogue.db"
     made = {
-        "sqlite": open_store(Settings(store=f"sqlite:///{file}"), may_see),
-        "postgres": open_store(Settings(store=postgres.fresh()), may_see),
-        "postgres-large": open_store(Settings(store=postgres.fresh(), resident_tools=0), may_see),
+        "sqlite": open_store(Settings(store=f"sqlite:///{file}"), Rules()),
+        "postgres": open_store(Settings(store=postgres.fresh()), Rules()),
+        "postgres-large": open_store(Settings(store=postgres.fresh(), resident_tools=0), Rules()),
     }
     for store in made.values():
         await store.open()

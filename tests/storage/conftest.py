@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from catalogues import OpenStore
-from toolscout.policy.rules import may_see
-from toolscout.ports import Predicate, Store
+from toolscout.policy.rules import Rules
+from toolscout.ports import AccessFilter, Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
@@ -37,13 +37,13 @@ def new_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Call
 
 @pytest.fixture
 async def new_store(engine: str, new_url: Callable[[], str]) -> AsyncIterator[OpenStore]:
-    """Give what opens empty stores of the engine, with any settings and predicate; they are closed at the end."""
+    """Give what opens empty stores of the engine, with any settings and access filter; they are closed at the end."""
     opened: list[Store] = []
 
-    async def made(predicate: Predicate = may_see, **settings: Any) -> Store:
+    async def made(access: AccessFilter | None = None, **settings: Any) -> Store:
         if engine == "postgres-large":
             settings = {"resident_tools": 0, **settings}
-        store = open_store(Settings(store=new_url(), **settings), predicate)
+        store = open_store(Settings(store=new_url(), **settings), access or Rules())
         opened.append(store)
         await store.open()
         return store

@@ -135,16 +135,16 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(
 def _explained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ask for the plan of every search by the graph of a database; so few rows would be sorted, were that not dear."""
     plans: list[str] = []
-    search = candidates._by_graph
+    search = candidates.search_graph
 
-    async def explain(db: Any, *asked: Any) -> Any:
+    async def explain(db: Any, *arguments: Any) -> Any:
         await db.execute("SET LOCAL enable_sort = off")
         with monkeypatch.context() as patch:
-            patch.setattr(candidates, "_GRAPH", f"EXPLAIN {candidates._GRAPH}")
-            plans.append("\n".join(map(str, await search(db, *asked))))
-        return await search(db, *asked)
+            patch.setattr(candidates, "GRAPH_QUERY", f"EXPLAIN {candidates.GRAPH_QUERY}")
+            plans.append("\n".join(map(str, await search(db, *arguments))))
+        return await search(db, *arguments)
 
-    monkeypatch.setattr(candidates, "_by_graph", explain)
+    monkeypatch.setattr(candidates, "search_graph", explain)
     return plans
 
 

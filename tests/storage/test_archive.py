@@ -23,7 +23,7 @@ from toolscout.indexing.archive import (
     write_items,
 )
 from toolscout.models import Caller, Pin, Scope, Server, Tool
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.scout.transfer import export_catalogue, import_catalogue
 from toolscout.settings import Settings
@@ -37,7 +37,7 @@ INFINITE = base64.b64encode(bytes.fromhex("007c") * 64).decode()
 @pytest.fixture
 async def store() -> AsyncIterator[Store]:
     """Give an empty store: what is refused is refused before any store is asked."""
-    made = open_store(Settings(store="memory:"), may_see)
+    made = open_store(Settings(store="memory:"), Rules())
     await made.open()
     yield made
     await made.close()
@@ -46,7 +46,7 @@ async def store() -> AsyncIterator[Store]:
 @pytest.fixture
 async def archive() -> bytes:
     """Give a whole archive with something of every kind."""
-    source, out = open_store(Settings(store="memory:"), may_see), io.BytesIO()
+    source, out = open_store(Settings(store="memory:"), Rules()), io.BytesIO()
     await source.open()
     await publish(source, many(40), own={"ann": many(2)}, embedder=HashEmbedder())
     await source.set_enabled(Scope(), "many__create_invoice_00000", False)

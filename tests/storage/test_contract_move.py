@@ -11,7 +11,7 @@ from guarantees import guarantee
 from toolscout import Scout
 from toolscout.indexing.trust import write_pin
 from toolscout.models import Caller, Pin, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.scout.transfer import ArchiveReport, export_catalogue, import_catalogue
 from toolscout.settings import Settings
@@ -72,7 +72,7 @@ async def contents(store: Store) -> list[Any]:
 
 
 async def test_what_moved_there_and_back_is_the_same_and_gives_the_same_top_10(new_store: OpenStore) -> None:
-    first, last = (open_store(Settings(store="memory:"), may_see) for _ in range(2))
+    first, last = (open_store(Settings(store="memory:"), Rules()) for _ in range(2))
     await first.open()
     await last.open()
     there = await new_store()
@@ -94,7 +94,7 @@ async def test_what_moved_there_and_back_is_the_same_and_gives_the_same_top_10(n
 
 
 async def test_indexing_the_same_servers_after_a_move_finds_nothing_to_do(store: Store) -> None:
-    source = open_store(Settings(store="memory:"), may_see)
+    source = open_store(Settings(store="memory:"), Rules())
     await source.open()
     await filled(source)
     await imported(store, (await exported(source))[0])
@@ -107,7 +107,7 @@ async def test_indexing_the_same_servers_after_a_move_finds_nothing_to_do(store:
 
 
 async def test_servers_of_the_archive_replace_those_of_the_same_key_and_others_stay(store: Store) -> None:
-    source = open_store(Settings(store="memory:"), may_see)
+    source = open_store(Settings(store="memory:"), Rules())
     await source.open()
     await publish(source, [STUDIO[0]], embedder=HashEmbedder())
     archive, _ = await exported(source)
@@ -118,7 +118,7 @@ async def test_servers_of_the_archive_replace_those_of_the_same_key_and_others_s
 
 
 async def test_a_store_with_another_model_keeps_it_and_is_told_what_has_no_vector(store: Store) -> None:
-    source = open_store(Settings(store="memory:"), may_see)
+    source = open_store(Settings(store="memory:"), Rules())
     await source.open()
     await publish(source, STUDIO, embedder=HashEmbedder())
     archive, _ = await exported(source)

@@ -10,6 +10,7 @@ from guarantees import guarantee
 from toolscout.errors import InvalidValueError, ToolNotFoundError
 from toolscout.models import Caller, Scope
 from toolscout.ports import Store
+from toolscout.settings import Settings
 
 pytestmark = guarantee("store:contract", "tenant:isolation")
 
@@ -106,11 +107,11 @@ async def test_a_change_of_the_model_is_seen_in_every_scope(new_store: OpenStore
     from toolscout import Scout
 
     store = await new_store()
-    first = Scout(store=store, embedder=HashEmbedder("hash-1"), settings=store._settings)
+    first = Scout(store=store, embedder=HashEmbedder("hash-1"), settings=Settings(embedder="none"))
     await first.index_tools(many(4))
     await first.index_tools([PAINT], caller=ANN)
     await first.index_tools([PAINT], caller=Caller(tenant="red"))
-    second = Scout(store=store, embedder=HashEmbedder("hash-2", dimension=32), settings=store._settings)
+    second = Scout(store=store, embedder=HashEmbedder("hash-2", dimension=32), settings=Settings(embedder="none"))
     await second.refresh()
     for caller in (ANN, Caller(tenant="red")):
         assert (await store.overview(caller)).model_id == "hash-2"

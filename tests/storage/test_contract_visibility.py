@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from catalogues import OpenStore, keys, look_for, many, publish
+from catalogues import AccessFunction, OpenStore, keys, look_for, many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout.errors import ToolNotFoundError
@@ -141,7 +141,7 @@ async def test_a_rule_that_fails_shows_nothing(new_store: OpenStore) -> None:
             raise ZeroDivisionError("a rule with a mistake in it")
         return may_see(caller, tool)
 
-    store = await new_store(predicate=broken)
+    store = await new_store(AccessFunction(broken))
     await publish(store, [SHARED, SECRET], embedder=HashEmbedder())
     for reading in (
         store.facets(Caller(), Filter()),

@@ -16,7 +16,7 @@ from guarantees import guarantee
 from postgres_server import Databases
 from toolscout import StoreError
 from toolscout.models import Caller
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.storage.postgres.pool import PATIENCE_S
@@ -31,7 +31,7 @@ WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid =
 
 
 def made(url: str, **settings: Any) -> PostgresStore:
-    store = open_store(Settings(store=url, **settings), may_see)
+    store = open_store(Settings(store=url, **settings), Rules())
     assert isinstance(store, PostgresStore)
     return store
 
@@ -74,7 +74,7 @@ async def patience_is_over(store: PostgresStore) -> None:
     over = asyncio.get_running_loop().time() + 1.5 * PATIENCE_S
 
     async def lives() -> bool:
-        return store.pool._seen > over
+        return store.pool.last_answer > over
 
     await eventually(lives, WAIT_S)
 

@@ -21,7 +21,7 @@ from guarantees import guarantee
 from postgres_server import PostgresServer, with_database
 from toolscout import StoreError
 from toolscout.models import Caller, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -57,7 +57,7 @@ async def opened(server: PostgresServer, name: str, **settings: Any) -> AsyncIte
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         admin.execute(f"CREATE DATABASE {name}")
-    store = open_store(Settings(store=with_database(server.url, name), **settings), may_see)
+    store = open_store(Settings(store=with_database(server.url, name), **settings), Rules())
     await store.open()
     try:
         yield store
@@ -196,19 +196,19 @@ async def test_nothing_that_was_acknowledged_is_lost(fragile: PostgresServer) ->
 
 
 async def test_a_database_that_is_not_there_when_opening_is_a_typed_error(fragile: PostgresServer) -> None:
-    store = open_store(Settings(store=with_database(fragile.url, "never_made")), may_see)
+    store = open_store(Settings(store=with_database(fragile.url, "never_made")), Rules())
     error = await fails_soon(store.open())
     await store.close()
     assert "never_made" in error.message
     fragile.freeze()
-    store = open_store(Settings(store=fragile.url), may_see)
+    store = open_store(Settings(store=fragile.url), Rules())
     await fails_soon(store.open())
     await store.close()
 
 
 async def test_an_error_never_tells_the_password(fragile: PostgresServer) -> None:
     url = fragile.url.replace("postgres@", "postgres:hunter2secret@").replace(str(fragile.port), "1")
-    store = open_store(Settings(store=url), may_see)
+    store = open_store(Settings(store=url), Rules())
     error = await fails_soon(store.open())
     await store.close()
     assert "hunter2secret" not in f"{error.message} {error.hint} {error!r}"

@@ -34,7 +34,7 @@ def writers() -> Iterator[Writers]:
 
 async def visible_edition(reader: Scout, db: psycopg.Connection) -> int:
     """Check that reader and database hold one whole edition; return its number, or -1 for an empty catalogue."""
-    await reader._store._catch_up()
+    await reader._store.catch_up()
     listed = await reader.list_tools(page_size=100, detail="full")
     if not listed:
         return -1

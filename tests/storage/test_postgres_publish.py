@@ -16,7 +16,7 @@ from guarantees import guarantee
 from toolscout import StoreError, ToolNotFoundError
 from toolscout.indexing.trust import write_pin
 from toolscout.models import Caller, Pin, Publication, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.scout.transfer import export_catalogue
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -42,7 +42,7 @@ async def new_replica(url: str) -> AsyncIterator[Callable[..., Any]]:
     opened: list[PostgresStore] = []
 
     async def replica(**settings: Any) -> PostgresStore:
-        store = open_store(Settings(store=url, **settings), may_see)
+        store = open_store(Settings(store=url, **settings), Rules())
         assert isinstance(store, PostgresStore)
         opened.append(store)
         await store.open()
@@ -122,7 +122,7 @@ async def test_a_switch_looks_at_the_tool_when_its_turn_has_come(url: str, new_r
 async def test_a_publication_stands_also_when_putting_in_order_afterwards_fails(
     url: str, new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_MANY", 1)
+    monkeypatch.setattr(engine, "MANY_ENTRIES", 1)
     store = await new_replica()
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(
@@ -130,7 +130,7 @@ async def test_a_publication_stands_also_when_putting_in_order_afterwards_fails(
             "$$ BEGIN RAISE 'out of order'; END $$ LANGUAGE plpgsql"
         )
     with pytest.raises(StoreError, match="out of order"):
-        await store.pool.run(engine._settle)
+        await store.pool.run(lambda db: db.execute("SELECT settle()"))
     assert await publish(store, many(5)) > 0
     assert len(await keys(store)) == 5
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -15,9 +14,10 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout, Settings
 from toolscout.models import Caller, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.storage import open_store
-from toolscout.storage.postgres import notifications, writes
+from toolscout.storage.postgres import notifications, reads, writes
+from toolscout.storage.postgres.reads import ScopeGeneration
 from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
@@ -34,7 +34,7 @@ async def pair(database: Callable[[], str]) -> AsyncIterator[Callable[..., Any]]
     opened: list[PostgresStore] = []
 
     async def replica(**settings: Any) -> PostgresStore:
-        store = open_store(Settings(store=url, **settings), may_see)
+        store = open_store(Settings(store=url, **settings), Rules())
         assert isinstance(store, PostgresStore)
         opened.append(store)
         await store.open()
@@ -80,7 +80,7 @@ async def test_what_nobody_was_told_is_found_by_asking(
 
 
 async def test_being_told_is_enough(pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifications, "_ASK_S", 2 * FRESH_S)
+    monkeypatch.setattr(notifications, "POLL_S", 2 * FRESH_S)
     one, two = await pair(), await pair()
     await publish(one, many(5), embedder=HashEmbedder())
     await sees(two, 5)
@@ -123,14 +123,14 @@ async def test_many_who_ask_for_a_tenant_at_once_load_it_once(
     one, two = await pair(), await pair()
     await publish(one, many(30), tenant="red", embedder=HashEmbedder())
     loads = 0
-    reading = two._reading
+    read_segment = reads.read_segment
 
-    async def counted(scope: Scope) -> None:
+    async def counted(db: Any, scope: Scope, *arguments: Any, **options: Any) -> Any:
         nonlocal loads
         loads += scope.tenant == "red"
-        await reading(scope)
+        return await read_segment(db, scope, *arguments, **options)
 
-    monkeypatch.setattr(two, "_reading", counted)
+    monkeypatch.setattr(reads, "read_segment", counted)
     found = await asyncio.gather(*(keys(two, Caller(tenant="red")) for _ in range(50)))
     assert {len(item) for item in found} == {30}
     assert loads == 1
@@ -166,15 +166,19 @@ async def test_a_look_that_finds_no_change_asks_each_scope_in_memory_at_most_onc
         await keys(store, Caller(tenant=f"tenant-{number}"))
     steps = 0
 
-    class Counted(OrderedDict[Scope, Any]):
-        def items(self) -> Any:
+    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
             nonlocal steps
-            steps += len(self)
-            return super().items()
+            steps += len(loaded())
+            return method(*arguments)
 
-    monkeypatch.setattr(store.segments, "_segments", Counted(store.segments._segments))
-    await store._apply({Scope(tenant="tenant-1"): (0, "", False)})
-    assert steps <= 21
+        return call
+
+    loaded = store.segments.loaded
+    monkeypatch.setattr(store.segments, "loaded", counted(loaded))
+    monkeypatch.setattr(store.segments, "of_other_models", counted(store.segments.of_other_models))
+    await store.apply({Scope(tenant="tenant-1"): ScopeGeneration(0, "", in_database=False)})
+    assert 0 < steps <= 21
 
 
 async def test_news_that_the_database_has_moved_on_from_are_applied_in_finite_time(
@@ -184,20 +188,20 @@ async def test_news_that_the_database_has_moved_on_from_are_applied_in_finite_ti
     store = await pair()
     generation = await publish(store, many(5), embedder=HashEmbedder())
     loads = 0
-    reading = store._reading
+    read_segment = reads.read_segment
 
-    async def counted(scope: Scope) -> None:
+    async def counted(*arguments: Any, **options: Any) -> Any:
         nonlocal loads
         loads += 1
-        await reading(scope)
+        return await read_segment(*arguments, **options)
 
-    monkeypatch.setattr(store, "_reading", counted)
+    monkeypatch.setattr(reads, "read_segment", counted)
     async with asyncio.timeout(FRESH_S):
-        await store._apply({Scope(): (generation, "older-model", False)})
-        await store._apply({Scope(): (generation + 1, "hash-1", False)})
+        await store.apply({Scope(): ScopeGeneration(generation, "older-model", in_database=False)})
+        await store.apply({Scope(): ScopeGeneration(generation + 1, "hash-1", in_database=False)})
         assert 1 <= loads <= 4
-        older = {Scope(owner="gone"): (generation - 1, "older-model", False)}
-        await store._apply({**older, Scope(): (generation, "hash-1", False)})
+        older = {Scope(owner="gone"): ScopeGeneration(generation - 1, "older-model", in_database=False)}
+        await store.apply({**older, Scope(): ScopeGeneration(generation, "hash-1", in_database=False)})
     assert loads <= 4
     assert (await store.overview(Caller())).model_id == "hash-1"
 

@@ -13,7 +13,7 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from postgres_server import Databases
 from toolscout.models import Caller, Record, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.storage.postgres.encoding import any_of, term_lexeme
@@ -38,7 +38,7 @@ SAMPLES = {
 async def url(postgres: Databases) -> str:
     """Give a database of two tenants with the same names, one text in common, all of it searched in the database."""
     made = postgres.fresh()
-    store = open_store(Settings(store=made, resident_tools=0), may_see)
+    store = open_store(Settings(store=made, resident_tools=0), Rules())
     await store.open()
     for tenant in ("red", "blue", "red"):
         only = {"name": f"only_{tenant}", "server": "studio", "description": f"The {tenant} secret"}
@@ -152,7 +152,7 @@ async def test_a_login_that_owns_nothing_is_enough_to_serve(url: str) -> None:
             db.execute("CREATE ROLE toolscout_server LOGIN")
         db.execute(f"GRANT {ROLE} TO toolscout_server")
     limited = url.replace("postgres@", "toolscout_server@", 1)
-    store = open_store(Settings(store=limited, resident_tools=0), may_see)
+    store = open_store(Settings(store=limited, resident_tools=0), Rules())
     await store.open()
     red = Caller(tenant="red")
     before = await keys(store, red)

@@ -18,7 +18,7 @@ from guarantees import guarantee
 from postgres_server import Databases
 from toolscout import SchemaVersionError, SettingError, StoreError
 from toolscout.models import Caller, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.storage.postgres import schema
@@ -43,7 +43,7 @@ async def test_a_newer_schema_is_refused_with_what_to_do_and_not_touched(databas
     url, newer = database(), len(schema.MIGRATIONS) + 1
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("UPDATE toolscout.schema_version SET version = %s", (newer,))
-        store = open_store(Settings(store=url), may_see)
+        store = open_store(Settings(store=url), Rules())
         with pytest.raises(SchemaVersionError, match=f"has schema {newer}") as caught:
             await store.open()
         await store.close()
@@ -57,12 +57,12 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(
 ) -> None:
     url, known = database(), schema.MIGRATIONS
     monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE half (x int); CREATE TABLE tools (x int)"))
-    store = open_store(Settings(store=url), may_see)
+    store = open_store(Settings(store=url), Rules())
     with pytest.raises(StoreError, match="already exists"):
         await store.open()
     await store.close()
     monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE notes AS SELECT 1 AS one"))
-    store = open_store(Settings(store=url), may_see)
+    store = open_store(Settings(store=url), Rules())
     await store.open()
     await publish(store, many(3))
     assert len(await keys(store)) == 3
@@ -87,7 +87,7 @@ async def test_a_database_of_the_third_schema_that_has_used_up_its_numbers_works
         db.execute(
             "INSERT INTO toolscout.term_counts VALUES ('local', '', 'word', '', 0), ('local', '', 'kept', '', 2)"
         )
-    store = open_store(Settings(store=url), may_see)
+    store = open_store(Settings(store=url), Rules())
     await store.open()
     await publish(store, many(3), own={"ann": many(2, server="hers")}, embedder=HashEmbedder())
     assert len(await keys(store, Caller(user="ann"))) == 5
@@ -106,7 +106,7 @@ async def test_a_server_or_a_user_that_goes_takes_every_row_along(
     database: Callable[[], str], resident_tools: int
 ) -> None:
     url = database()
-    store = open_store(Settings(store=url, resident_tools=resident_tools), may_see)
+    store = open_store(Settings(store=url, resident_tools=resident_tools), Rules())
     await store.open()
     own = {"ann": many(4, server="hers"), "bob": many(2, server="his")}
     await publish(store, [*many(5), *many(3, server="gone")], own=own, embedder=HashEmbedder())
@@ -135,7 +135,7 @@ async def test_a_server_or_a_user_that_goes_takes_every_row_along(
 @guarantee("store:contract")
 async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]) -> None:
     url = database()
-    store = open_store(Settings(store=url, resident_tools=0), may_see)
+    store = open_store(Settings(store=url, resident_tools=0), Rules())
     await store.open()
     touched = """
         SELECT 'tool', key, xmin::text FROM toolscout.tools
@@ -156,7 +156,7 @@ async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]
 @guarantee("store:contract")
 async def test_a_model_has_one_number_however_often_and_at_once_its_vectors_come(database: Callable[[], str]) -> None:
     url = database()
-    store = open_store(Settings(store=url), may_see)
+    store = open_store(Settings(store=url), Rules())
     await store.open()
     vector = np.ones((1, 4), dtype=np.float32)
     await asyncio.gather(*(store.add_vectors("same", [f"{number:064x}"], vector) for number in range(5)))
@@ -175,7 +175,7 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(SettingError) as caught:
-        open_store(Settings(store="postgresql://localhost/x"), may_see)
+        open_store(Settings(store="postgresql://localhost/x"), Rules())
     assert "toolscout[postgres]" in caught.value.hint
 
 
@@ -183,4 +183,4 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("url", ["postgresql://[::1", "postgresql://host/x?nonsense=1"])
 def test_an_address_that_cannot_be_read_is_a_setting_error(url: str) -> None:
     with pytest.raises(SettingError, match="cannot be read"):
-        open_store(Settings(store=url), may_see)
+        open_store(Settings(store=url), Rules())

@@ -16,7 +16,7 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import SettingError, StoreError
 from toolscout.models import Caller, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.storage.sqlite import SqliteStore
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    made = open_store(Settings(store=f"sqlite:///{path}", store_timeout_s=0.01), may_see)
+    made = open_store(Settings(store=f"sqlite:///{path}", store_timeout_s=0.01), Rules())
     assert isinstance(made, SqliteStore)
     await made.open()
     await publish(made, OLD, embedder=HashEmbedder())
@@ -42,7 +42,7 @@ async def store(path: Path) -> AsyncIterator[SqliteStore]:
 @contextmanager
 def full_disk(store: SqliteStore) -> Iterator[None]:
     """Let SQLite find no room for more than a few pages, as it does on a full disk."""
-    db = store._db
+    db = store.connection
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     db.execute(f"PRAGMA max_page_count = {pages + 3}")
     yield
@@ -94,12 +94,12 @@ _LIMITED = """
 import asyncio, resource, sys
 from catalogues import keys, many, publish
 from toolscout import StoreError
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 
 async def main():
-    store = open_store(Settings(store=f"sqlite:///{sys.argv[1]}"), may_see)
+    store = open_store(Settings(store=f"sqlite:///{sys.argv[1]}"), Rules())
     await store.open()
     await publish(store, many(50))
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -146,24 +146,24 @@ async def test_a_file_locked_by_another_writer_says_what_to_do(store: SqliteStor
 @pytest.mark.parametrize("content", [b"this is a letter, not a catalogue. " * 200, bytes(range(256)) * 64])
 async def test_a_file_that_is_no_database_is_named_and_not_touched(path: Path, content: bytes) -> None:
     write(path, content)
-    store = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    store = open_store(Settings(store=f"sqlite:///{path}"), Rules())
     with pytest.raises(StoreError, match="not a database") as caught:
         await store.open()
     await store.close()
     assert str(path) in caught.value.message
-    assert "move it away" in caught.value.hint
+    assert "move it elsewhere" in caught.value.hint
     assert read(path) == content
 
 
 @guarantee("store:contract")
 async def test_a_damaged_file_is_a_clear_error_not_a_wrong_answer(path: Path) -> None:
-    first = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    first = open_store(Settings(store=f"sqlite:///{path}"), Rules())
     await first.open()
     await publish(first, many(300), embedder=HashEmbedder())
     await first.close()
     whole = read(path)
     write(path, whole[:8_192] + b"\xa5" * (len(whole) - 8_192))
-    again = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    again = open_store(Settings(store=f"sqlite:///{path}"), Rules())
     with pytest.raises(StoreError) as caught:
         await again.open()
     await again.close()
@@ -172,7 +172,7 @@ async def test_a_damaged_file_is_a_clear_error_not_a_wrong_answer(path: Path) ->
 
 @guarantee("store:contract")
 async def test_a_folder_in_the_place_of_the_file_is_a_clear_error(tmp_path: Path) -> None:
-    store = open_store(Settings(store=f"sqlite:///{tmp_path}"), may_see)
+    store = open_store(Settings(store=f"sqlite:///{tmp_path}"), Rules())
     with pytest.raises(StoreError, match="unable to open"):
         await store.open()
     await store.close()
@@ -180,7 +180,7 @@ async def test_a_folder_in_the_place_of_the_file_is_a_clear_error(tmp_path: Path
 
 @guarantee("store:contract")
 async def test_a_store_that_is_not_open_says_so() -> None:
-    store = open_store(Settings(store="memory:"), may_see)
+    store = open_store(Settings(store="memory:"), Rules())
     with pytest.raises(StoreError, match="not open"):
         await store.overview(Caller())
     with pytest.raises(StoreError, match="not open"):
@@ -192,23 +192,23 @@ async def test_a_store_that_is_not_open_says_so() -> None:
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "postgres", "memory", "mysql://x/y"])
 def test_an_address_that_names_no_store_is_a_setting_error(url: str) -> None:
     with pytest.raises(SettingError, match="names no store"):
-        open_store(Settings(store=url), may_see)
+        open_store(Settings(store=url), Rules())
 
 
 @guarantee("store:contract")
 async def test_a_file_that_may_not_be_opened_or_written_is_told_with_what_to_look_at(
-    store: SqliteStore, tmp_path: Path
+    store: SqliteStore, path: Path, tmp_path: Path
 ) -> None:
-    store._db.execute("PRAGMA query_only = ON")
+    store.connection.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match="readonly") as caught:
         await publish(store, NEW)
-    store._db.execute("PRAGMA query_only = OFF")
-    assert caught.value.hint == f"check the owner and mode of {store._where} and of its folder"
+    store.connection.execute("PRAGMA query_only = OFF")
+    assert caught.value.hint == f"check the owner and mode of {path} and of its folder"
     await still_serves_the_old(store)
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "folder.db").mkdir()
     for wrong in (tmp_path / "file" / "catalogue.db", tmp_path / "folder.db"):
-        made = open_store(Settings(store=f"sqlite:///{wrong}"), may_see)
+        made = open_store(Settings(store=f"sqlite:///{wrong}"), Rules())
         with pytest.raises(StoreError) as caught:
             await made.open()
         await made.close()

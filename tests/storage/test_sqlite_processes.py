@@ -13,7 +13,7 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout
 from toolscout.models import Caller, Overview
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -117,7 +117,7 @@ async def test_a_reader_opens_and_reads_while_another_process_is_writing(tmp_pat
 
 async def test_what_cannot_be_reloaded_is_served_as_it_was_and_marked_stale(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
-    store = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    store = open_store(Settings(store=f"sqlite:///{path}"), Rules())
     await store.open()
     try:
         await publish(store, many(3), embedder=HashEmbedder())

@@ -13,7 +13,7 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import SchemaVersionError, Scout, StoreError
 from toolscout.models import Caller, Scope
-from toolscout.policy.rules import may_see
+from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.storage.sqlite import schema
@@ -118,7 +118,7 @@ async def test_a_newer_file_is_refused_with_what_to_do_and_not_touched(path: Pat
         db.execute(f"PRAGMA user_version = {newer}")
         db.execute("CREATE TABLE tools (of_the_future TEXT)")
         db.commit()
-    store = open_store(Settings(store=f"sqlite:///{path}"), may_see)
+    store = open_store(Settings(store=f"sqlite:///{path}"), Rules())
     with pytest.raises(SchemaVersionError, match=f"has schema {newer}") as caught:
         await store.open()
     await store.close()
@@ -131,12 +131,12 @@ async def test_a_newer_file_is_refused_with_what_to_do_and_not_touched(path: Pat
 
 async def test_opening_again_keeps_everything(path: Path) -> None:
     settings = Settings(store=f"sqlite:///{path}")
-    first = open_store(settings, may_see)
+    first = open_store(settings, Rules())
     await first.open()
     generation = await publish(first, many(20), embedder=HashEmbedder())
     await first.set_enabled(Scope(), "many__create_invoice_00000", False)
     await first.close()
-    again = open_store(settings, may_see)
+    again = open_store(settings, Rules())
     await again.open()
     overview = await again.overview(Caller())
     assert (overview.generation, overview.model_id, overview.total) == (generation + 1, "hash-1", 19)

@@ -25,12 +25,12 @@ STREAM = "-"
 @asynccontextmanager
 async def opened_store(url: str | None) -> AsyncIterator[Store]:
     """Open the store alone: a catalogue is moved without its servers and without a model."""
-    from toolscout.policy.rules import may_see
+    from toolscout.policy.rules import Rules
     from toolscout.settings import Settings
     from toolscout.storage import open_store
 
     settings = Settings.from_env()
-    store = open_store(replace(settings, store=url) if url else settings, may_see)
+    store = open_store(replace(settings, store=url) if url else settings, Rules())
     try:
         await store.open()
         yield store

@@ -138,7 +138,7 @@ async def _model(settings: Settings) -> Check:
 
 async def _catalogue(settings: Settings) -> list[Check]:
     from toolscout.models import Caller
-    from toolscout.policy.rules import may_see
+    from toolscout.policy.rules import Rules
     from toolscout.storage import open_store, sqlite_file
 
     where, file = without_password(settings.store_url), sqlite_file(settings.store_url)
@@ -148,7 +148,7 @@ async def _catalogue(settings: Settings) -> list[Check]:
             Check(what="catalogue", ok=True, detail="0 tools", fix=_FILL),
         ]
     try:
-        store = open_store(settings, may_see)
+        store = open_store(settings, Rules())
         await store.open()
         try:
             overview = await store.overview(Caller())

@@ -56,6 +56,11 @@ class Rules:
         return self._in_force.policy
 
     @property
+    def has_policy(self) -> bool:
+        """Whether a policy is in force."""
+        return self._in_force.policy is not None
+
+    @property
     def version(self) -> int:
         """A number that grows with every policy that is applied."""
         return self._in_force.version
@@ -68,8 +73,8 @@ class Rules:
         """Decide whether the caller may call the tool, which takes that they may see it."""
         return self._safely(caller, tool, "call")
 
-    def alike(self, caller: Caller) -> Hashable:
-        """Return what is the same for callers whom one policy judges alike, their own tools aside."""
+    def cache_key(self, caller: Caller) -> Hashable:
+        """Return a cache key: equal for callers to whom the same rules apply, apart from the tools they own."""
         in_force = self._in_force
         return in_force.version, caller.tenant, caller.servers, in_force.places(caller)
 

@@ -1,39 +1,39 @@
-"""Where the catalogue lives."""
+"""The stores of the catalogue: SQLite, in a file or in memory, and PostgreSQL."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from toolscout.errors import SettingError
-from toolscout.ports import Predicate, Store
+from toolscout.ports import AccessFilter, Store
 from toolscout.settings import Settings
 from toolscout.telemetry import without_password
 
 
-def open_store(settings: Settings, predicate: Predicate) -> Store:
-    """Build the store that the settings name; it is opened by its own `open()`."""
+def open_store(settings: Settings, access: AccessFilter) -> Store:
+    """Build the store that the settings name; call its `open()` before use."""
     url = settings.store_url
     if url.startswith(("postgresql://", "postgres://")):
-        return _postgres(url, predicate, settings)
+        return _postgres(url, access, settings)
 
     from toolscout.storage.sqlite import SqliteStore
 
     if url == "memory:":
-        return SqliteStore(None, predicate, settings)
+        return SqliteStore(None, access, settings)
     if path := sqlite_file(url):
-        return SqliteStore(path, predicate, settings)
+        return SqliteStore(path, access, settings)
     raise SettingError(
         f"{without_password(url)!r} names no store", hint="use memory:, sqlite:///PATH or postgresql://..."
     )
 
 
 def sqlite_file(url: str) -> Path | None:
-    """Return the file that an address names, where it names one."""
+    """Return the file of a `sqlite:///` address, and None for any other address."""
     name = url.removeprefix("sqlite:///")
     return Path(name).expanduser() if name and name != url else None
 
 
-def _postgres(url: str, predicate: Predicate, settings: Settings) -> Store:
+def _postgres(url: str, access: AccessFilter, settings: Settings) -> Store:
     try:
         from toolscout.storage.postgres.store import PostgresStore
     except ImportError as error:
@@ -42,4 +42,4 @@ def _postgres(url: str, predicate: Predicate, settings: Settings) -> Store:
         raise SettingError(
             "a postgresql:// store needs its driver", hint="pip install 'toolscout[postgres]'"
         ) from error
-    return PostgresStore(url, predicate, settings)
+    return PostgresStore(url, access, settings)

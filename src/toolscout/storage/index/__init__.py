@@ -1,1 +1,1 @@
-"""One published generation in memory: vectors, words, facets and definitions, filtered inside the search."""
+"""A published generation in memory: vectors, words, facets and definitions. Access is filtered inside the search."""

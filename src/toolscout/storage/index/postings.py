@@ -1,4 +1,4 @@
-"""InvertedIndex in memory: for each term the rows that hold it, with the impact that enrichment computed."""
+"""The inverted index: for each term the rows that contain it, with the impact that enrichment computed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PACKED = np.dtype([("term", "<u8"), ("impact", "<f2"), ("fields", "u1")])
 
 @lru_cache(maxsize=200_000)
 def term_id(term: str) -> int:
-    """Give a term its number: a hash, so that no vocabulary has to be kept or agreed on."""
+    """Return the number of a term: a hash, so that no vocabulary has to be stored or shared."""
     return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def pack(terms: Terms) -> bytes:
-    """Write a tool's terms as the bytes that a store keeps."""
+def pack_terms(terms: Terms) -> bytes:
+    """Encode a tool's terms as the bytes that a store keeps."""
     packed = np.empty(len(terms.words), dtype=PACKED)
     packed["term"] = [term_id(word) for word in terms.words]
     packed["impact"] = terms.impact
@@ -36,7 +36,7 @@ def pack(terms: Terms) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postings:
-    """The rows of one term, ascending, and what the term weighs there."""
+    """The rows that contain one term, ascending, with the impact and the fields of the term in each."""
 
     rows: RowArray
     impact: FloatArray
@@ -44,10 +44,9 @@ class Postings:
 
 
 class InvertedIndex:
-    """The inverted index of a generation: immutable, rows ascending within each term."""
+    """The immutable inverted index of a generation."""
 
     def __init__(self, packed: Sequence[bytes]) -> None:
-        """Sort the postings of all rows by term."""
         joined = np.frombuffer(b"".join(packed), dtype=PACKED)
         counts = np.fromiter((len(item) // PACKED.itemsize for item in packed), dtype=np.int64, count=len(packed))
         rows = np.repeat(np.arange(len(packed), dtype=np.int32), counts)
@@ -63,18 +62,18 @@ class InvertedIndex:
 
     def postings(self, term: str) -> Postings | None:
         """Return the postings of a term, or None when no tool has it."""
-        wanted = np.uint64(term_id(term))
-        at = int(np.searchsorted(self._ids, wanted))
-        if at == len(self._ids) or self._ids[at] != wanted:
+        number = np.uint64(term_id(term))
+        at = int(np.searchsorted(self._ids, number))
+        if at == len(self._ids) or self._ids[at] != number:
             return None
         span = slice(int(self._starts[at]), int(self._starts[at + 1]))
         return Postings(rows=self._rows[span], impact=self._impact[span].astype(np.float32), fields=self._fields[span])
 
 
-def best_rows(found: Iterable[tuple[Postings, float]], allowed: BoolArray, rows: int, limit: int) -> IntArray:
+def best_rows(weighted: Iterable[tuple[Postings, float]], allowed: BoolArray, rows: int, limit: int) -> IntArray:
     """Return the allowed rows with the highest sum of weight x impact, best `limit` of them, unordered."""
     scores = np.zeros(rows, dtype=np.float32)
-    for postings, weight in found:
+    for postings, weight in weighted:
         scores[postings.rows] += weight * postings.impact
     scores *= allowed
     positive = np.flatnonzero(scores)

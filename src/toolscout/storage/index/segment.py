@@ -1,4 +1,4 @@
-"""One scope's tools of one generation, as columns: whole and immutable."""
+"""A segment: the tools of one scope and one generation, as immutable columns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from toolscout.errors import DimensionError
 from toolscout.models import Facets, Filter, Scope
+from toolscout.storage.columns import read_facets
 from toolscout.storage.index.postings import InvertedIndex
 from toolscout.storage.index.vectors import VectorIndex
-from toolscout.storage.tool_json import read_facets
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, FloatArray, RowArray
 
 
 class Segment:
-    """Rows are in the order of keys, so that equal scores fall in the same order everywhere."""
+    """Columns with one row for each tool, sorted by key, so that equal scores have the same order everywhere."""
 
     def __init__(
         self,
@@ -31,7 +31,6 @@ class Segment:
         words: InvertedIndex,
         vectors: VectorIndex,
     ) -> None:
-        """Take over the columns; they are never changed afterwards."""
         self.scope = scope
         self.generation = generation
         self.model_id = model_id
@@ -43,11 +42,11 @@ class Segment:
         self._categories, self._category = _codes([item.category.casefold() for item in facets])
         self._servers, self._server = _codes([item.server for item in facets])
         self._titles, self._title = _codes([item.server_title for item in facets])
-        tagged: dict[str, list[int]] = {}
+        rows_by_tag: dict[str, list[int]] = {}
         for row, item in enumerate(facets):
             for tag in item.tags:
-                tagged.setdefault(tag.casefold(), []).append(row)
-        self._tagged = {tag: np.array(rows, dtype=np.int64) for tag, rows in tagged.items()}
+                rows_by_tag.setdefault(tag.casefold(), []).append(row)
+        self._rows_by_tag = {tag: np.array(rows, dtype=np.int64) for tag, rows in rows_by_tag.items()}
 
     @classmethod
     def from_rows(
@@ -72,25 +71,25 @@ class Segment:
         return len(self.facets)
 
     def matching(self, narrow: Filter) -> BoolArray:
-        """Tell which rows a filter asks for, in a few array operations."""
+        """Return a mask of the rows that fit a filter."""
         allowed = np.ones(len(self.facets), dtype=np.bool_)
         if narrow.category is not None:
             allowed &= self._category == self._categories.get(narrow.category.casefold(), -1)
         if narrow.servers:
-            wanted = [self._servers.get(name, -1) for name in narrow.servers]
+            keys = [self._servers.get(name, -1) for name in narrow.servers]
             titles = [self._titles.get(name, -1) for name in narrow.servers]
-            allowed &= np.isin(self._server, wanted) | np.isin(self._title, titles)
+            allowed &= np.isin(self._server, keys) | np.isin(self._title, titles)
         if narrow.tags:
             hits = np.zeros(len(self.facets), dtype=np.int32)
-            wanted_tags = {tag.casefold() for tag in narrow.tags}
-            for tag in wanted_tags:
-                if tag in self._tagged:
-                    hits[self._tagged[tag]] += 1
-            allowed &= hits >= (len(wanted_tags) if narrow.match == "all" else 1)
+            tags = {tag.casefold() for tag in narrow.tags}
+            for tag in tags & self._rows_by_tag.keys():
+                hits[self._rows_by_tag[tag]] += 1
+            allowed &= hits >= (len(tags) if narrow.match == "all" else 1)
         return allowed
 
 
 def _matrix(blobs: Sequence[bytes | None], model_id: str, where: str) -> FloatArray:
+    """Put half-precision vectors together as one matrix; a tool without a vector has zeros."""
     lengths = {len(blob) for blob in blobs if blob is not None}
     if len(lengths) > 1:
         sizes = sorted(length // 2 for length in lengths)
@@ -102,7 +101,7 @@ def _matrix(blobs: Sequence[bytes | None], model_id: str, where: str) -> FloatAr
 
 
 def _codes(values: Sequence[str]) -> tuple[dict[str, int], RowArray]:
-    """Give each distinct value a number, and write the values as a column of these."""
+    """Number the distinct values and return the numbers with the column of them (dictionary encoding)."""
     numbers: dict[str, int] = {}
     column = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int32, len(values))
     return numbers, column

@@ -1,28 +1,32 @@
-"""What a caller's reads are answered from: everyone's segment of the tenant and, where there is one, their own."""
+"""A snapshot: the segments that one caller reads, with access filtered inside the search."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from cachetools import LRUCache
 
 from toolscout.errors import DimensionError
 from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Tool
-from toolscout.ports import Predicate
+from toolscout.ports import AccessFilter
+from toolscout.storage.columns import read_tool
 from toolscout.storage.index.postings import Postings, best_rows
 from toolscout.storage.index.segment import Segment
-from toolscout.storage.tool_json import read_tool
 from toolscout.text import split_words
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, ByteArray, FloatArray, IntArray
 
-_REMEMBERED_CALLERS = 256
+_Result = TypeVar("_Result")
+_CACHED_VIEWS = 256
+_INLINE_ROWS = 20_000
+"""Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,15 +41,17 @@ class CallerView:
 
 
 class Snapshot:
-    """One or two segments, searched as one catalogue; a later segment hides the tools of the same key in the first."""
+    """The tenant's shared segment and, where the user owns tools, the user's own, searched as one catalogue.
 
-    def __init__(self, segments: Sequence[Segment], *, model_id: str, predicate: Predicate) -> None:
-        """Put segments of one tenant together, everyone's first."""
+    A tool of the user hides the shared tool with the same key.
+    """
+
+    def __init__(self, segments: Sequence[Segment], *, model_id: str, access: AccessFilter) -> None:
         self.segments = tuple(segments)
         self.model_id = model_id
         self.generation = max((segment.generation for segment in self.segments), default=0)
-        self._predicate = predicate
-        self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
+        self._access = access
+        self._views: LRUCache[Hashable, CallerView] = LRUCache(_CACHED_VIEWS)
         self._vocabularies: WeakKeyDictionary[CallerView, Sequence[str]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
@@ -53,45 +59,43 @@ class Snapshot:
         """Count the tools of all segments."""
         return sum(map(len, self.segments))
 
-    def view(self, caller: Caller) -> CallerView:
-        """Return what the caller may see, asking the predicate once for each tool and remembering the answer.
+    async def run(self, read: Callable[[Snapshot], _Result]) -> _Result:
+        """Run a read at once on a small catalogue, and in a thread on a large one."""
+        return read(self) if len(self) <= _INLINE_ROWS else await asyncio.to_thread(read, self)
 
-        Callers whom the predicate judges alike share it, but not what was judged while the policy changed.
+    def view(self, caller: Caller) -> CallerView:
+        """Return what the caller may see, from the cache or by asking the access filter once for each tool.
+
+        Callers with the same cache key share a view. A view made while the policy was replaced is not cached.
         """
-        version, alike = self._version, getattr(self._predicate, "alike", None)
-        own = caller.user if len(self.segments) > 1 else None
-        asked = version, own, alike(caller) if alike else caller
+        version = self._access.version
+        user = caller.user if len(self.segments) > 1 else None
+        cache_key = version, user, self._access.cache_key(caller)
         with self._lock:
-            if (known := self._views.get(asked)) is not None:
-                self._views.move_to_end(asked)
-                return known
+            view = self._views.get(cache_key)
+        if view is not None:
+            return view
         allowed = tuple(
-            np.fromiter((self._predicate(caller, item) for item in segment.facets), np.bool_, len(segment))
+            np.fromiter((self._access(caller, item) for item in segment.facets), np.bool_, len(segment))
             for segment in self.segments
         )
-        self._shadow(allowed)
-        shown = self._shown(allowed)
+        self._hide_shadowed(allowed)
+        facets = self._facets(allowed)
         view = CallerView(
             allowed=allowed,
-            count=len(shown),
-            tokens=sum(item.tokens for item in shown),
-            categories=tuple(sorted({item.category for item in shown})),
-            servers=tuple(sorted({item.server for item in shown})),
+            count=len(facets),
+            tokens=sum(item.tokens for item in facets),
+            categories=tuple(sorted({item.category for item in facets})),
+            servers=tuple(sorted({item.server for item in facets})),
         )
-        if self._version != version:
+        if self._access.version != version:
             return view
         with self._lock:
-            self._views[asked] = view
-            while len(self._views) > _REMEMBERED_CALLERS:
-                self._views.popitem(last=False)
+            self._views[cache_key] = view
         return view
 
-    @property
-    def _version(self) -> int:
-        return getattr(self._predicate, "version", 0)
-
     def find(self, caller: Caller, key: str) -> tuple[Segment, int] | None:
-        """Return where the key stands, when the caller may see it: their own tool before everyone's."""
+        """Return the segment and the row of a key that the caller may see; a user's own tool before a shared one."""
         for segment, allowed in zip(self.segments, self.view(caller).allowed, strict=True):
             row = segment.row_of.get(key)
             if row is not None and allowed[row]:
@@ -117,83 +121,77 @@ class Snapshot:
         return {key: read_tool(segment.facets[row], segment.definitions[row]) for key, (segment, row) in places.items()}
 
     def facets(self, caller: Caller, narrow: Filter) -> list[Facets]:
-        """Return what the caller may see and the request asks for, in the order of keys."""
-        shown = self._shown(self.narrow(caller, narrow).allowed)
-        return shown if len(self.segments) == 1 else sorted(shown, key=lambda item: item.key)
+        """Return the tools that the caller may see and that fit the filter, sorted by key."""
+        facets = self._facets(self.narrow(caller, narrow).allowed)
+        return facets if len(self.segments) == 1 else sorted(facets, key=lambda item: item.key)
 
     def narrow(self, caller: Caller, narrow: Filter) -> CallerView:
-        """Return what the caller may see and the request asks for."""
+        """Return the view of what the caller may see and of what fits the filter."""
         view = self.view(caller)
         if narrow == Filter():
             return view
         allowed = tuple(
-            seen & segment.matching(narrow) for segment, seen in zip(self.segments, view.allowed, strict=True)
+            mask & segment.matching(narrow) for segment, mask in zip(self.segments, view.allowed, strict=True)
         )
         return CallerView(allowed=allowed, count=sum(int(mask.sum()) for mask in allowed))
 
-    def candidates(self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int) -> Candidates:
+    def candidates(
+        self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
+    ) -> Candidates:
         """Return the union of the best by vector and by words, with the evidence that the scorer needs."""
+        if model_id != self.model_id:
+            intents = without_vectors(intents)
         intents = [self._usable(intent) for intent in intents]
-        seen, wanted = self.view(caller), self.narrow(caller, narrow)
+        view, matching = self.view(caller), self.narrow(caller, narrow)
         names = tuple(dict.fromkeys(term for intent in intents for term in intent.terms))
-        found = [{term: segment.words.postings(term) for term in names} for segment in self.segments]
-        everything = seen.count == len(self)
+        postings = [{term: segment.words.postings(term) for term in names} for segment in self.segments]
+        sees_all = view.count == len(self)
         frequency = {
             term: sum(
-                len(item.rows) if everything else int(allowed[item.rows].sum())
-                for held, allowed in zip(found, seen.allowed, strict=True)
-                if (item := held[term]) is not None
+                len(item.rows) if sees_all else int(allowed[item.rows].sum())
+                for by_term, allowed in zip(postings, view.allowed, strict=True)
+                if (item := by_term[term]) is not None
             )
             for term in names
         }
-        return gather(self.segments, wanted.allowed, intents, limit, frequency, seen.count, found)
+        return collect_candidates(self.segments, matching.allowed, intents, limit, frequency, view.count, postings)
 
     def vocabulary(self, caller: Caller) -> Sequence[str]:
         """Return the words of the names that the caller may see, sorted."""
         view = self.view(caller)
         if view not in self._vocabularies:
-            shown = self._shown(view.allowed)
-            self._vocabularies[view] = sorted({word for item in shown for word in split_words(item.name)})
+            facets = self._facets(view.allowed)
+            self._vocabularies[view] = sorted({word for item in facets for word in split_words(item.name)})
         return self._vocabularies[view]
 
     def similar(self, caller: Caller, key: str, limit: int) -> list[tuple[Facets, float]]:
         """Return the visible tools nearest to a tool by vector, best first; none when it has no vector."""
-        found = self.find(caller, key)
-        if found is None:
+        place = self.find(caller, key)
+        if place is None:
             return []
-        home, row = found
-        query = home.vectors.matrix[row]
-        if not query.any():
-            return []
-        near: list[tuple[Facets, float]] = []
-        for segment, allowed in zip(self.segments, self.view(caller).allowed, strict=True):
-            if segment.vectors.matrix.shape[1] != len(query):
-                continue
-            rows = segment.vectors.best_rows(query, allowed, int(allowed.sum()), limit + 1)
-            cosine = segment.vectors.cosine(query[None], rows)[0].tolist()
-            near += [(segment.facets[at], score) for at, score in zip(rows.tolist(), cosine, strict=True)]
-        near.sort(key=lambda item: (-item[1], item[0].key))
-        return [item for item in near if item[0].key != key][:limit]
+        segment, row = place
+        query = segment.vectors.matrix[row]
+        return nearest_tools(self.segments, self.view(caller).allowed, query, key, limit) if query.any() else []
 
-    def _shown(self, allowed: Sequence[BoolArray]) -> list[Facets]:
+    def _facets(self, allowed: Sequence[BoolArray]) -> list[Facets]:
         return [
             segment.facets[row]
             for segment, mask in zip(self.segments, allowed, strict=True)
             for row in mask.nonzero()[0].tolist()
         ]
 
-    def _shadow(self, allowed: Sequence[BoolArray]) -> None:
-        """Hide everyone's tool where the caller has one of their own under the same key."""
+    def _hide_shadowed(self, allowed: Sequence[BoolArray]) -> None:
+        """Hide each shared tool whose key is also that of a tool of the user."""
         if len(self.segments) < 2:
             return
-        shared, own = self.segments
+        shared, personal = self.segments
         for row in allowed[1].nonzero()[0].tolist():
-            hidden = shared.row_of.get(own.facets[row].key)
+            hidden = shared.row_of.get(personal.facets[row].key)
             if hidden is not None:
                 allowed[0][hidden] = False
 
     def _usable(self, intent: Intent) -> Intent:
-        """Drop the vector where no tool has one; refuse one of another length."""
+        """Drop the vector of a query where no tool has one; refuse a vector of another length."""
         lengths = {segment.vectors.matrix.shape[1] for segment in self.segments} - {0}
         if intent.vector is None or lengths == {len(intent.vector)}:
             return intent
@@ -204,26 +202,48 @@ class Snapshot:
         )
 
 
-def gather(
+def without_vectors(intents: Sequence[Intent]) -> list[Intent]:
+    """Return the intents to be searched by words alone."""
+    return [replace(intent, vector=None) for intent in intents]
+
+
+def nearest_tools(
+    segments: Sequence[Segment], masks: Sequence[BoolArray], query: FloatArray, key: str, limit: int
+) -> list[tuple[Facets, float]]:
+    """Return the allowed tools nearest to the vector of the tool `key`, best first, without that tool itself."""
+    scored: list[tuple[Facets, float]] = []
+    for segment, allowed in zip(segments, masks, strict=True):
+        if segment.vectors.matrix.shape[1] == len(query):
+            rows = segment.vectors.best_rows(query, allowed, int(allowed.sum()), limit + 1)
+            cosine = segment.vectors.cosine(query[None], rows)[0].tolist()
+            scored += [(segment.facets[row], score) for row, score in zip(rows.tolist(), cosine, strict=True)]
+    scored.sort(key=lambda item: (-item[1], item[0].key))
+    return [item for item in scored if item[0].key != key][:limit]
+
+
+def collect_candidates(
     segments: Sequence[Segment],
-    wanted: Sequence[BoolArray],
+    matching: Sequence[BoolArray],
     intents: Sequence[Intent],
     limit: int,
     frequency: Mapping[str, int],
     visible: int,
-    found: Sequence[dict[str, Postings | None]] | None = None,
+    postings: Sequence[dict[str, Postings | None]] | None = None,
 ) -> Candidates:
-    """Choose the best of the wanted rows of each segment, for terms that so many of the visible tools hold."""
+    """Choose the best of the matching rows of each segment.
+
+    `frequency` counts the visible tools that contain each term, of `visible` tools in all.
+    """
     names = tuple(dict.fromkeys(term for intent in intents for term in intent.terms))
-    found = found or [{term: segment.words.postings(term) for term in names} for segment in segments]
+    postings = postings or [{term: segment.words.postings(term) for term in names} for segment in segments]
     weight = {term: float(np.log1p((visible - frequency[term] + 0.5) / (frequency[term] + 0.5))) for term in names}
     parts = [
-        _best(segment, held, allowed, intents, weight, limit)
-        for segment, held, allowed in zip(segments, found, wanted, strict=True)
+        _best(segment, by_term, allowed, intents, weight, limit)
+        for segment, by_term, allowed in zip(segments, postings, matching, strict=True)
     ]
     columns = [
-        _evidence(segment, held, rows, intents, names)
-        for segment, held, rows in zip(segments, found, parts, strict=True)
+        _evidence(segment, by_term, rows, intents, names)
+        for segment, by_term, rows in zip(segments, postings, parts, strict=True)
     ]
     facets = [segment.facets[row] for segment, rows in zip(segments, parts, strict=True) for row in rows]
     order = sorted(range(len(facets)), key=lambda place: facets[place].key)
@@ -244,7 +264,7 @@ def gather(
 
 def _best(
     segment: Segment,
-    found: dict[str, Postings | None],
+    postings: dict[str, Postings | None],
     allowed: BoolArray,
     intents: Sequence[Intent],
     weight: dict[str, float],
@@ -256,19 +276,23 @@ def _best(
     for intent in intents:
         if intent.vector is not None and segment.vectors.matrix.shape[1]:
             chosen.append(segment.vectors.best_rows(intent.vector, allowed, count, limit))
-        weighted = [(item, weight[term]) for term in intent.terms if (item := found[term]) is not None]
+        weighted = [(item, weight[term]) for term in intent.terms if (item := postings[term]) is not None]
         chosen.append(best_rows(weighted, allowed, len(segment), limit))
     return np.unique(np.concatenate(chosen))
 
 
 def _evidence(
-    segment: Segment, found: dict[str, Postings | None], rows: IntArray, intents: Sequence[Intent], names: Sequence[str]
+    segment: Segment,
+    postings: dict[str, Postings | None],
+    rows: IntArray,
+    intents: Sequence[Intent],
+    names: Sequence[str],
 ) -> tuple[FloatArray, FloatArray, ByteArray]:
     """Return cosine [intents, rows], impact and fields [terms, rows]."""
     impact = np.zeros((len(names), len(rows)), dtype=np.float32)
     fields = np.zeros((len(names), len(rows)), dtype=np.uint8)
     for line, term in enumerate(names):
-        if (item := found[term]) is not None and len(rows):
+        if (item := postings[term]) is not None and len(rows):
             at = np.minimum(np.searchsorted(item.rows, rows), len(item.rows) - 1)
             here = item.rows[at] == rows
             impact[line, here] = item.impact[at[here]]

@@ -1,4 +1,4 @@
-"""The best of many scores, the same ones every time: equal scores are taken in the order of rows, which is by key."""
+"""The rows of the highest scores. Equal scores are taken in row order, which is by key, so results repeat exactly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOISE = 1e-6
 
 
 def top_k(scores: FloatArray, limit: int) -> IntArray:
-    """Return the rows of the `limit` highest scores, unordered; among those that tie for the last place, the first."""
+    """Return the rows of the `limit` highest scores, unordered; of those that tie for the last place, the first."""
     if len(scores) <= limit:
         return np.arange(len(scores), dtype=np.int64)
     last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
@@ -22,5 +22,5 @@ def top_k(scores: FloatArray, limit: int) -> IntArray:
     if len(near) == limit:
         return near
     above = scores[near] > last + _NOISE
-    sure, tied = near[above], near[~above]
-    return np.concatenate([sure, tied[: limit - len(sure)]])
+    winners, ties = near[above], near[~above]
+    return np.concatenate([winners, ties[: limit - len(winners)]])

@@ -1,4 +1,4 @@
-"""VectorIndex in memory: exact search while it is fast enough, an HNSW graph (faiss) beyond."""
+"""Vector search in memory: exact while that is fast enough, by an HNSW graph (faiss) for more rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class VectorIndex:
     """
 
     def __init__(self, matrix: FloatArray, *, exact_rows: int) -> None:
-        """Hold the matrix; past `exact_rows`, build a graph in the background and search exactly until it is there."""
+        """Build a graph in the background for more than `exact_rows` rows; until it is built, searches are exact."""
         self.matrix = matrix
         self._exact_rows = exact_rows
         self._graph: Any = None
@@ -37,13 +37,13 @@ class VectorIndex:
             self._builder.start()
 
     def wait(self) -> None:
-        """Wait until the graph is built (where one is wanted)."""
+        """Wait until the graph is built, if there is to be one."""
         if self._builder:
             self._builder.join()
 
     @property
     def exact(self) -> bool:
-        """Whether searches look at every vector now."""
+        """Whether searches compare every vector now."""
         return self._graph is None
 
     def best_rows(self, query: FloatArray, allowed: BoolArray, count: int, limit: int) -> IntArray:
@@ -51,9 +51,9 @@ class VectorIndex:
         if count <= limit:
             return np.flatnonzero(allowed)
         if self._graph is not None and count > self._exact_rows:
-            found = self._approximate(query, allowed, count, limit)
-            if len(found) == limit:  # a graph may lose its way between the few rows that a filter leaves
-                return found
+            rows = self._approximate(query, allowed, count, limit)
+            if len(rows) == limit:  # with a strict filter, a graph search may end before it has found enough rows
+                return rows
         if count * _SELECTIVE < len(self.matrix):
             rows = np.flatnonzero(allowed)
             return rows[top_k(np.vecdot(self.matrix[rows], query), limit)]
@@ -80,8 +80,8 @@ class VectorIndex:
         else:
             parameters = faiss.SearchParametersHNSW(efSearch=width)
         _, rows = self._graph.search(query[None], limit, params=parameters)
-        found: IntArray = rows[0][rows[0] >= 0].astype(np.int64)
-        return found
+        nearest: IntArray = rows[0][rows[0] >= 0].astype(np.int64)
+        return nearest
 
     def _build(self) -> None:
         try:

@@ -1,7 +1,7 @@
-"""Watching the database: what other replicas publish, and whether it lives, on a connection of its own.
+"""The listener: learns on its own connection what other replicas publish, and whether the database is alive.
 
-A notification says that there is something new; asking twice a second finds what a lost notification would have said,
-and is the sign of life that everything else goes by.
+A notification says that there is something new. The listener also asks twice a second, in case a notification was
+lost. The answers are the sign of life that the connection pool relies on.
 """
 
 from __future__ import annotations
@@ -14,49 +14,44 @@ import psycopg
 from psycopg import AsyncConnection, errors
 
 from toolscout.errors import ToolscoutError
-from toolscout.models import Scope
 from toolscout.storage.postgres.pool import ConnectionPool
-from toolscout.storage.postgres.reads import generations
+from toolscout.storage.postgres.reads import Generations, generations
 from toolscout.storage.postgres.writes import CHANNEL
 
-Changes = dict[Scope, tuple[int, str, bool]]
-"""For scopes: generation, model, and whether the tenant is searched in the database."""
-
-_ASK_S = 0.5
-_AGAIN_S = 0.25
+POLL_S = 0.5
+_RETRY_S = 0.25
 _OVERLAP = 1_000
-"""Numbers are given a moment before they are committed: so many are read again, in case one came late."""
+"""Generations are numbered a moment before they are committed: so many are read again, in case one was late."""
 
-_EVERYTHING_S = 60.0
-_LOCKED_MS = 500
+_FULL_READ_S = 60.0
+_LOCK_TIMEOUT_MS = 500
 
 
 class ChangeListener:
-    """Follows the database in the background; `apply` is told what changed, `lost` that there is no connection."""
+    """Listens in the background; calls `apply` with new generations, and `lost` when there is no connection."""
 
     def __init__(
-        self, pool: ConnectionPool, apply: Callable[[Changes], Awaitable[None]], lost: Callable[[], None]
+        self, pool: ConnectionPool, apply: Callable[[Generations], Awaitable[None]], lost: Callable[[], None]
     ) -> None:
-        """Remember whom to tell."""
         self._pool = pool
         self._apply = apply
         self._lost = lost
         self._task: asyncio.Task[None] | None = None
         self._newest = 0
-        self._waiting: Changes = {}
+        self._pending: Generations = {}
         self._applying: asyncio.Task[None] | None = None
 
     @property
     def since(self) -> int:
-        """Return the number from which on something may have changed that was not told yet."""
+        """The generation from which on there may be news."""
         return max(0, self._newest - _OVERLAP)
 
     def start(self) -> None:
-        """Begin to follow."""
-        self._task = asyncio.create_task(self._follow(), name="toolscout-watch")
+        """Start listening."""
+        self._task = asyncio.create_task(self._run(), name="toolscout-listener")
 
     async def stop(self) -> None:
-        """Stop."""
+        """Stop listening."""
         for task in (self._task, self._applying):
             if task:
                 task.cancel()
@@ -64,56 +59,55 @@ class ChangeListener:
                     await task
         self._task = self._applying = None
 
-    async def _follow(self) -> None:
+    async def _run(self) -> None:
         while True:
-            held: list[AsyncConnection] = []
+            db: AsyncConnection | None = None
             try:
-                held.append(await self._pool.connect())
-                await self._listen(held)
+                db = await self._pool.connect()
+                await self._listen(db)
             except (ToolscoutError, psycopg.Error, OSError, TimeoutError):
-                self._pool.lost()
+                self._pool.note_loss()
                 self._lost()
             finally:
-                for db in held:
+                if db is not None:
                     db.pgconn.finish()
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_RETRY_S)
 
-    async def _listen(self, held: list[AsyncConnection]) -> None:
-        (db,) = held
+    async def _listen(self, db: AsyncConnection) -> None:
         loop = asyncio.get_running_loop()
-        await self._pool.bounded(_do(db, f"SET lock_timeout = '{_LOCKED_MS}'; LISTEN {CHANNEL}"), held)
+        await self._pool.bounded(_execute(db, f"SET lock_timeout = '{_LOCK_TIMEOUT_MS}'; LISTEN {CHANNEL}"), [db])
         self._newest = 0
-        everything = loop.time()
+        full_read_at = loop.time()
         while True:
             now = loop.time()
-            if now >= everything:
-                self._newest, everything = 0, now + _EVERYTHING_S
+            if now >= full_read_at:
+                self._newest, full_read_at = 0, now + _FULL_READ_S
             try:
-                changes = await self._pool.bounded(generations(db, self.since), held)
-            except (errors.InvalidSchemaName, errors.LockNotAvailable):  # someone migrates: it lives, but tells nothing
-                self._pool.saw_life()
+                news = await self._pool.bounded(generations(db, self.since), [db])
+            except (errors.InvalidSchemaName, errors.LockNotAvailable):  # a migration is running
+                self._pool.note_answer()
                 self._lost()
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
                 continue
-            self._pool.saw_life()
-            self._newest = max((item[0] for item in changes.values()), default=self._newest)
-            self._hand_over(changes)
-            async for _ in db.notifies(timeout=_ASK_S, stop_after=1):
+            self._pool.note_answer()
+            self._newest = max((item.generation for item in news.values()), default=self._newest)
+            self._schedule(news)
+            async for _ in db.notifies(timeout=POLL_S, stop_after=1):
                 pass
 
-    def _hand_over(self, changes: Changes) -> None:
-        """Let changes be applied in the background: loading may take longer than the database may seem silent."""
-        self._waiting |= changes
+    def _schedule(self, news: Generations) -> None:
+        """Apply new generations in the background: loading may take longer than the database may be silent."""
+        self._pending |= news
         if self._applying is None or self._applying.done():
-            self._applying = asyncio.create_task(self._hand_on())
+            self._applying = asyncio.create_task(self._apply_pending())
 
-    async def _hand_on(self) -> None:
-        changes, self._waiting = self._waiting, {}
+    async def _apply_pending(self) -> None:
+        news, self._pending = self._pending, {}
         try:
-            await self._apply(changes)
+            await self._apply(news)
         except ToolscoutError:
             self._lost()
 
 
-async def _do(db: AsyncConnection, query: str) -> None:
+async def _execute(db: AsyncConnection, query: str) -> None:
     await db.execute(query)

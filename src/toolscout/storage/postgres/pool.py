@@ -1,7 +1,7 @@
-"""The way to the database: a pool of connections, one tenant for each transaction, and an end to every wait.
+"""The connection pool: transactions that see one tenant each, and a time limit on every wait.
 
-A database that is gone fails at once. One that hangs does not: whoever waits longer than a moment gives up when the
-database gives no sign of life either, to this connection or to the watch that looks after it twice a second.
+A database that is down fails at once. One that hangs does not, so a wait ends when the database has been silent for
+`PATIENCE_S`: it has answered neither this connection nor the listener that asks it twice a second.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from toolscout.storage.postgres.schema import ROLE
 _Result = TypeVar("_Result")
 _Values = Sequence[Any] | Mapping[str, Any] | None
 PATIENCE_S = 1.2
-"""How long a silent database is waited for."""
+"""How long to wait for a database that gives no sign of life."""
 
-_LOOK_S = 0.25
+_CHECK_S = 0.25
 _AS = (
     "SELECT set_config('role', %s, true), set_config('search_path', %s, true), set_config('toolscout.tenant', %s, true)"
 )
@@ -34,50 +34,51 @@ _DEFAULTS = {
     "keepalives_interval": "1",
     "keepalives_count": "2",
 }
-_POOL = logging.getLogger("psycopg.pool")
-_NO_WAY = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
-_LEFT = ("08", "57P")
-"""How the codes begin with which a database says that it is going; with any other it has answered."""
+_pool_log = logging.getLogger("psycopg.pool")
+_CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
+_DISCONNECTED = ("08", "57P")
+"""The classes of SQLSTATE codes for a lost connection or a shutdown. With any other code the database has answered."""
 
 
 class ConnectionPool:
-    """Runs work in transactions; what fails on the way is a StoreError that names the database, never a secret."""
+    """Runs work in transactions. Every failure is a StoreError that names the database, never a secret."""
 
     def __init__(self, url: str, connections: int) -> None:
-        """Read the address; nothing is connected yet."""
         try:
-            given = conninfo.conninfo_to_dict(url)
+            parameters = conninfo.conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
             raise SettingError(
                 "the address of the store cannot be read",
                 hint="use postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters percent-encoded",
             ) from error
-        self.conninfo = conninfo.make_conninfo("", **{**_DEFAULTS, **given})
-        self.where = f"postgresql://{given.get('host', '')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
+        self.conninfo = conninfo.make_conninfo("", **{**_DEFAULTS, **parameters})
+        self.where = (
+            f"postgresql://{parameters.get('host', '')}:{parameters.get('port', 5432)}/{parameters.get('dbname', '')}"
+        )
         self.vector_schema = "public"
         self._pool: AsyncConnectionPool[AsyncConnection] | None = None
-        self._abandoned: set[asyncio.Task[Any]] = set()
-        self._seen = 0.0
+        self._cancelling: set[asyncio.Task[Any]] = set()
+        self.last_answer = 0.0
         self._connections = connections
 
-    def saw_life(self) -> None:
+    def note_answer(self) -> None:
         """Note that the database has just answered."""
-        self._seen = asyncio.get_running_loop().time()
+        self.last_answer = asyncio.get_running_loop().time()
 
-    def lost(self) -> None:
-        """Note that there is no connection to the database any more."""
-        self._seen = 0.0
+    def note_loss(self) -> None:
+        """Note that the connection to the database was lost."""
+        self.last_answer = 0.0
 
     @property
     def alive(self) -> bool:
         """Whether the database has answered within the last second."""
-        return asyncio.get_running_loop().time() - self._seen < 1.0
+        return asyncio.get_running_loop().time() - self.last_answer < 1.0
 
     async def open(self, vector_schema: str) -> None:
-        """Open the pool; pgvector's names are found in the schema that was given."""
+        """Open the pool; `vector_schema` is the schema that pgvector is installed in."""
         self.vector_schema = vector_schema
-        if _POOL.level == logging.NOTSET:  # each try to connect again would be a line; ours is one error, or `stale`
-            _POOL.setLevel(logging.CRITICAL)
+        if _pool_log.level == logging.NOTSET:  # it would log every attempt to reconnect
+            _pool_log.setLevel(logging.CRITICAL)
         self._pool = AsyncConnectionPool(
             self.conninfo,
             min_size=1,
@@ -90,15 +91,15 @@ class ConnectionPool:
         await self._pool.open(wait=False)
 
     async def close(self) -> None:
-        """Close every connection; what hangs is left behind."""
-        if self._abandoned:
-            await asyncio.wait(self._abandoned, timeout=2 * PATIENCE_S)
+        """Close every connection, without waiting long for one that hangs."""
+        if self._cancelling:
+            await asyncio.wait(self._cancelling, timeout=2 * PATIENCE_S)
         if self._pool:
             await self._pool.close(timeout=PATIENCE_S)
             self._pool = None
 
     async def connect(self) -> AsyncConnection:
-        """Open a connection of its own, as the login of the address."""
+        """Open a connection outside the pool, with the login of the address."""
         try:
             return await self.bounded(AsyncConnection.connect(self.conninfo, autocommit=True, prepare_threshold=None))
         except (psycopg.Error, OSError, TimeoutError) as error:
@@ -107,61 +108,61 @@ class ConnectionPool:
     async def run(
         self, work: Callable[[AsyncConnection], Awaitable[_Result]], *, tenant: str = "", snapshot: bool = False
     ) -> _Result:
-        """Do work in one transaction that sees one tenant; a `snapshot` sees one state of the database throughout."""
+        """Run work in one transaction that sees one tenant; with `snapshot` it reads one state of the database."""
         if self._pool is None:
             raise StoreError(f"{self.where} is not open", hint="use `async with Scout.open(...)`")
-        held: list[AsyncConnection] = []
+        connections: list[AsyncConnection] = []
         try:
-            result = await self.bounded(self._transact(self._pool, work, tenant, snapshot, held), held)
+            transaction = self._transact(self._pool, work, tenant, snapshot, connections)
+            result = await self.bounded(transaction, connections)
         except (psycopg.Error, OSError, TimeoutError) as error:
             raise self.failure(error) from error
         except UnicodeEncodeError as error:
             raise StoreError(
-                f"{self.where}: a name holds what PostgreSQL cannot store", hint="use names of valid Unicode text"
+                f"{self.where}: a name has characters that PostgreSQL cannot store",
+                hint="use names of valid Unicode text",
             ) from error
-        self.saw_life()
+        self.note_answer()
         return result
 
-    async def bounded(self, work: Coroutine[Any, Any, _Result], held: list[AsyncConnection] | None = None) -> _Result:
-        """Wait for work while the database lives; give up on both when it is silent for too long.
+    async def bounded(self, work: Coroutine[Any, Any, _Result], connections: Sequence[AsyncConnection] = ()) -> _Result:
+        """Wait for work as long as the database gives signs of life; cancel it after `PATIENCE_S` of silence.
 
-        A look that comes late says that this process was busy, not that the database was silent all the while.
+        A check that comes late means that this process was busy, so the time before it does not count as silence.
         """
         clock = asyncio.get_running_loop().time
         task = asyncio.create_task(work)
-        silent, looked = 0.0, clock()
+        silence_s, checked_at = 0.0, clock()
         try:
-            while silent < PATIENCE_S and not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
-                passed, heard = clock() - looked, self._seen > looked
-                silent = 0.0 if heard else silent + (passed if passed < 2 * _LOOK_S else 0.0)
-                looked += passed
+            while silence_s < PATIENCE_S and not (await asyncio.wait({task}, timeout=_CHECK_S))[0]:
+                elapsed_s, answered = clock() - checked_at, self.last_answer > checked_at
+                silence_s = 0.0 if answered else silence_s + (elapsed_s if elapsed_s < 2 * _CHECK_S else 0.0)
+                checked_at += elapsed_s
         except asyncio.CancelledError:
-            self._abandon(task, held)
+            self._cancel(task, connections)
             raise
         if task.done():
             return task.result()
-        self._abandon(task, held)
+        self._cancel(task, connections)
         raise TimeoutError(f"no answer within {PATIENCE_S} s")
 
     def failure(self, error: BaseException) -> StoreError:
-        """Say what happened, in words for whoever runs the gateway."""
+        """Turn an error into a StoreError with a hint for the operator."""
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, PoolTimeout):
             text = "no connection in time"
             if self.alive:
                 return StoreError(
                     f"{self.where} is busy: {text}",
-                    hint="try again; if it goes on, raise TOOLSCOUT_STORE_CONNECTIONS, or PostgreSQL's max_connections",
+                    hint="try again; if it lasts, raise TOOLSCOUT_STORE_CONNECTIONS, or PostgreSQL's max_connections",
                 )
         code = getattr(error, "sqlstate", None)
-        if isinstance(error, _NO_WAY) and (code is None or code.startswith(_LEFT)):
+        if isinstance(error, _CONNECTION_ERRORS) and (code is None or code.startswith(_DISCONNECTED)):
             return StoreError(
                 f"{self.where} cannot be reached: {text}",
                 hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",
             )
-        return StoreError(
-            f"{self.where}: {text}", hint="look into the log of PostgreSQL, and at the rights of its role"
-        )
+        return StoreError(f"{self.where}: {text}", hint="check the log of PostgreSQL and the rights of its role")
 
     async def _transact(
         self,
@@ -169,32 +170,32 @@ class ConnectionPool:
         work: Callable[[AsyncConnection], Awaitable[_Result]],
         tenant: str,
         snapshot: bool,
-        held: list[AsyncConnection],
+        connections: list[AsyncConnection],
     ) -> _Result:
         for attempt in range(self._connections + 1):
             async with pool.connection() as db:
-                held[:] = [db]
-                begun = False
+                connections[:] = [db]
+                started = False
                 try:
                     async with db.transaction():
                         if snapshot:
                             await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                         await db.execute(_AS, (ROLE, f'toolscout, "{self.vector_schema}"', tenant))
-                        begun = True
+                        started = True
                         return await work(db)
                 except psycopg.OperationalError:
-                    if begun or attempt == self._connections or not db.closed:
+                    if started or attempt == self._connections or not db.closed:
                         raise
-                    # The pool could not know that this connection has died; nothing was done on it.
+                    # The connection had died in the pool. Nothing was done on it, so another one is tried.
                 finally:
-                    held.clear()
+                    connections.clear()
         raise TimeoutError
 
-    def _abandon(self, task: asyncio.Task[Any], held: list[AsyncConnection] | None) -> None:
-        """Leave a task behind: the driver asks the server to end it, and is cut off when that does not answer."""
-        leaving = asyncio.create_task(_leave(task, held or []))
-        self._abandoned.add(leaving)
-        leaving.add_done_callback(self._abandoned.discard)
+    def _cancel(self, task: asyncio.Task[Any], connections: Sequence[AsyncConnection]) -> None:
+        """Cancel a task in the background."""
+        cancelling = asyncio.create_task(_cancel(task, connections))
+        self._cancelling.add(cancelling)
+        cancelling.add_done_callback(self._cancelling.discard)
 
 
 async def fetch_all(db: AsyncConnection, query: str, values: _Values = None) -> list[Any]:
@@ -210,10 +211,11 @@ async def fetch_one(db: AsyncConnection, query: str, values: _Values = None) -> 
     return row
 
 
-async def _leave(task: asyncio.Task[Any], held: list[AsyncConnection]) -> None:
+async def _cancel(task: asyncio.Task[Any], connections: Sequence[AsyncConnection]) -> None:
+    """Let the driver ask the server to end the query; close the connections when the server does not answer."""
     task.cancel()
     await asyncio.wait({task}, timeout=PATIENCE_S)
-    for db in held:
+    for db in connections:
         db.pgconn.finish()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -1,16 +1,16 @@
-"""What is read from the database itself; searches read segments in memory, or the rows made for searching."""
+"""Queries on the tables of the catalogue. Searches read segments in memory, or the search rows, instead."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import AsyncConnection
 
 from toolscout.models import Scope, Server, Tool
+from toolscout.storage.columns import read_facets, read_tool, scope_columns
 from toolscout.storage.postgres.encoding import from_halves, little_halves
 from toolscout.storage.postgres.pool import fetch_all, fetch_one
-from toolscout.storage.tool_json import read_facets, read_tool
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -37,40 +37,47 @@ _SEGMENT = """
 """
 
 
-def whose(scope: Scope) -> tuple[str, str]:
-    """Write a scope as its two columns; everyone's has an empty owner."""
-    return scope.tenant, scope.owner or ""
+class ScopeGeneration(NamedTuple):
+    """The state of a scope that was published."""
+
+    generation: int
+    model_id: str
+    in_database: bool
+    """Whether the tenant is searched in the database instead of in memory."""
 
 
-async def generations(db: AsyncConnection, since: int = 0) -> dict[Scope, tuple[int, str, bool]]:
-    """Return generation, model, and whether it is searched in the database, of the scopes changed since a number."""
+Generations = dict[Scope, ScopeGeneration]
+
+
+async def generations(db: AsyncConnection, since: int = 0) -> Generations:
+    """Return the state of every scope that has a generation from `since` on."""
     query = "SELECT tenant, owner, generation, model_id, in_database FROM toolscout.generations(%s)"
-    found = await fetch_all(db, query, (since,))
-    return {Scope(tenant=row[0], owner=row[1] or None): (row[2], row[3], row[4]) for row in found}
+    rows = await fetch_all(db, query, (since,))
+    return {Scope(tenant=tenant, owner=owner or None): ScopeGeneration(*state) for tenant, owner, *state in rows}
 
 
 async def stamps(db: AsyncConnection, scope: Scope, server: str) -> dict[str, str]:
-    """Return key -> stamp for a server's published tools."""
+    """Return the stamp of each published tool of a server, by key."""
     query = "SELECT key, stamp FROM tools WHERE tenant = %s AND owner = %s AND server = %s"
-    return dict(await fetch_all(db, query, (*whose(scope), server)))
+    return dict(await fetch_all(db, query, (*scope_columns(scope), server)))
 
 
 async def servers(db: AsyncConnection, scope: Scope) -> list[Server]:
     """Return the servers of a scope."""
     query = "SELECT key, title, trusted FROM servers WHERE tenant = %s AND owner = %s ORDER BY key"
-    found = await fetch_all(db, query, whose(scope))
-    return [Server(key=row[0], title=row[1].decode("utf-8", "surrogatepass"), trusted=row[2]) for row in found]
+    rows = await fetch_all(db, query, scope_columns(scope))
+    return [Server(key=row[0], title=row[1].decode("utf-8", "surrogatepass"), trusted=row[2]) for row in rows]
 
 
 async def switches(db: AsyncConnection, scope: Scope) -> dict[str, bool]:
-    """Return what was switched by hand."""
+    """Return which tools were enabled or disabled by an operator, by key."""
     query = "SELECT key, enabled FROM switches WHERE tenant = %s AND owner = %s ORDER BY key"
-    return dict(await fetch_all(db, query, whose(scope)))
+    return dict(await fetch_all(db, query, scope_columns(scope)))
 
 
 async def stored_tools(db: AsyncConnection, scope: Scope) -> list[Tool]:
     """Return all tools of a scope as they were published."""
-    return [_tool(row) for row in await fetch_all(db, _STORED, whose(scope))]
+    return [_tool(row) for row in await fetch_all(db, _STORED, scope_columns(scope))]
 
 
 async def unembedded(db: AsyncConnection, model_id: str) -> list[Tool]:
@@ -79,23 +86,23 @@ async def unembedded(db: AsyncConnection, model_id: str) -> list[Tool]:
 
 
 async def missing_vectors(db: AsyncConnection, model_id: str, text_hashes: Sequence[str]) -> set[str]:
-    """Return those texts that have no vector of this model."""
+    """Return the hashes of the texts that have no vector of this model."""
     missing = {*text_hashes}
     for start in range(0, len(text_hashes), _CHUNK):
-        part = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
-        found = await fetch_all(db, "SELECT vectors_known(%s, %s)", (model_id, part))
-        missing.difference_update(row[0].hex() for row in found)
+        chunk = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
+        rows = await fetch_all(db, "SELECT vectors_known(%s, %s)", (model_id, chunk))
+        missing.difference_update(row[0].hex() for row in rows)
     return missing
 
 
 async def vectors(db: AsyncConnection, model_id: str, text_hashes: Sequence[str]) -> dict[str, FloatArray]:
-    """Return the vectors that there are, by their texts."""
-    held: dict[str, FloatArray] = {}
+    """Return the stored vectors of these texts, by text hash."""
+    stored: dict[str, FloatArray] = {}
     for start in range(0, len(text_hashes), _CHUNK):
-        part = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
-        found = await fetch_all(db, "SELECT * FROM vectors_of(%s, %s)", (model_id, part))
-        held |= {text_hash.hex(): from_halves(sent) for text_hash, sent in found}
-    return held
+        chunk = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
+        rows = await fetch_all(db, "SELECT * FROM vectors_of(%s, %s)", (model_id, chunk))
+        stored |= {text_hash.hex(): from_halves(sent) for text_hash, sent in rows}
+    return stored
 
 
 async def read_segment(

@@ -1,4 +1,4 @@
-"""Small things beside the catalogue: keys and pins, each a line of JSON."""
+"""Records beside the catalogue, such as API keys and pins; the body of each is JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from psycopg import AsyncConnection
 
 from toolscout.models import Record, Scope
+from toolscout.storage.columns import scope_columns
 from toolscout.storage.postgres.pool import ConnectionPool, fetch_all
-from toolscout.storage.postgres.reads import whose
 
 _LAST = "\U0010ffff"
 _OF_ONE = """
@@ -22,28 +22,28 @@ _PUT = "INSERT INTO records VALUES (%s, %s, %s, %s, %s) ON CONFLICT (kind, tenan
 
 
 async def find_record(pool: ConnectionPool, kind: str, name: str) -> Record | None:
-    """Return one record by its name, whatever tenant it is of."""
-    found = await pool.run(lambda db: fetch_all(db, _OF_ALL, (kind, name, name)))
-    return _record(kind, found[0]) if found else None
+    """Return one record by its name, of any tenant."""
+    rows = await pool.run(lambda db: fetch_all(db, _OF_ALL, (kind, name, name)))
+    return _record(kind, rows[0]) if rows else None
 
 
 async def find_records(pool: ConnectionPool, kind: str, scope: Scope | None, prefix: str) -> list[Record]:
-    """Return the records of a kind whose names begin so."""
+    """Return the records of a kind whose names have the prefix."""
     if scope is None:
-        found = await pool.run(lambda db: fetch_all(db, _OF_ALL, (kind, prefix, prefix + _LAST)))
+        rows = await pool.run(lambda db: fetch_all(db, _OF_ALL, (kind, prefix, prefix + _LAST)))
     else:
-        values = (kind, *whose(scope), prefix, prefix + _LAST)
-        found = await pool.run(lambda db: fetch_all(db, _OF_ONE, values), tenant=scope.tenant)
-    return [_record(kind, row) for row in found]
+        values = (kind, *scope_columns(scope), prefix, prefix + _LAST)
+        rows = await pool.run(lambda db: fetch_all(db, _OF_ONE, values), tenant=scope.tenant)
+    return [_record(kind, row) for row in rows]
 
 
 async def put_records(pool: ConnectionPool, records: Sequence[Record], *, replace: bool) -> None:
-    """Keep records, one transaction for each tenant."""
+    """Store records, in one transaction for each tenant."""
     query = _PUT + ("DO UPDATE SET body = excluded.body" if replace else "DO NOTHING")
     by_tenant: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for item in records:
         body = json.dumps(item.body, ensure_ascii=True)
-        by_tenant[item.scope.tenant].append((item.kind, *whose(item.scope), item.name, body))
+        by_tenant[item.scope.tenant].append((item.kind, *scope_columns(item.scope), item.name, body))
     for tenant, values in by_tenant.items():
 
         async def write(db: AsyncConnection, values: Sequence[tuple[str, ...]] = values) -> None:

@@ -1,4 +1,4 @@
-"""The PostgreSQL schema as numbered migrations: applied under one lock, so that any number of replicas may start."""
+"""The PostgreSQL schema as numbered migration scripts; a lock lets any number of replicas start at once."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _FOLDER = Path(__file__).parent / "migrations"
 MIGRATIONS: tuple[str, ...] = tuple(
     (_FOLDER / f"{number}.sql").read_text("utf-8") for number in range(1, 1 + len(list(_FOLDER.glob("*.sql"))))
 )
-"""Each is applied once, in order; one that was released is never edited."""
+"""Each script runs once, in order. A released script is never edited."""
 
 ROLE = "toolscout_app"
-"""Whom the store reads and writes as: not the owner of the tables, so that row-level security holds for it."""
+"""The role of the store: it does not own the tables, so that row-level security applies to it."""
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"
 _EXTENSION = (
     "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'vector'"
 )
-_KNOWN = """
+_HAS_VERSION = """
     SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'toolscout' AND c.relname = 'schema_version'
 """
-"""Asked of the tables: `to_regclass` may still remember that there was none before the lock was waited for."""
+"""`to_regclass` would not do: it may answer from before the wait for the lock."""
 
 _ROLE = """
 DO $$ BEGIN
@@ -52,8 +52,8 @@ async def migrate(db: AsyncConnection, where: str) -> str:
             _refuse_newer(version, where)
             if version < len(MIGRATIONS):
                 await _apply(db, version)
-    found = await (await db.execute(_EXTENSION)).fetchone()
-    return str(found[0]) if found else "public"
+    row = await (await db.execute(_EXTENSION)).fetchone()
+    return str(row[0]) if row else "public"
 
 
 async def _apply(db: AsyncConnection, version: int) -> None:
@@ -61,7 +61,7 @@ async def _apply(db: AsyncConnection, version: int) -> None:
         await db.execute(_ROLE)
     except errors.InsufficientPrivilege as error:
         raise StoreError(
-            f"the database has no role {ROLE}, and this login may not make one",
+            f"the database has no role {ROLE}, and this login may not create one",
             hint=f"as an administrator: CREATE ROLE {ROLE}; GRANT {ROLE} TO the login of the address",
         ) from error
     vector = await _extension(db)
@@ -75,10 +75,10 @@ async def _apply(db: AsyncConnection, version: int) -> None:
 
 
 async def _extension(db: AsyncConnection) -> str:
-    """Return the schema of pgvector, which is made where this login may do so."""
-    found = await (await db.execute(_EXTENSION)).fetchone()
-    if found:
-        return str(found[0])
+    """Return the schema of pgvector; create the extension where this login may do so."""
+    row = await (await db.execute(_EXTENSION)).fetchone()
+    if row:
+        return str(row[0])
     try:
         async with db.transaction():
             await db.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -91,10 +91,10 @@ async def _extension(db: AsyncConnection) -> str:
 
 
 async def _version(db: AsyncConnection) -> int:
-    if not await (await db.execute(_KNOWN)).fetchone():
+    if not await (await db.execute(_HAS_VERSION)).fetchone():
         return 0
-    found = await (await db.execute("SELECT max(version) FROM toolscout.schema_version")).fetchone()
-    return int(found[0] or 0) if found else 0
+    row = await (await db.execute("SELECT max(version) FROM toolscout.schema_version")).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
 def _refuse_newer(version: int, where: str) -> None:

@@ -1,4 +1,4 @@
-"""What one caller sees of a tenant that is searched in the database: counted once for each generation."""
+"""What one caller may see of a tenant that is searched in the database, and filters as SQL conditions."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ _SHADOWED = """
 """
 _NOT_SHADOWED = """ AND NOT EXISTS (SELECT 1 FROM search_rows o
     WHERE o.tenant = r.tenant AND o.owner = %(user)s AND o.key = r.key AND o.enabled)"""
-_MOST_SERVERS = 64
+_MAX_LABELLED_SERVERS = 64
 
 
 class NotInDatabaseError(Exception):
-    """The tenant is searched in memory now."""
+    """The tenant is searched in memory now, no longer in the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantState:
-    """Where a tenant stands, as one transaction sees it."""
+    """The state of a tenant in one transaction."""
 
     model_id: str
     model: int
     dimension: int
-    graph: bool
+    has_graph: bool
     generations: tuple[int, int]
-    own_tools: int
+    personal_tools: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VisibleScope:
-    """What a caller sees of one scope: of everyone's, the `servers` in their reach (None for all)."""
+class ScopeView:
+    """What a caller may see of one scope; `servers` are those that the caller is limited to (None for all)."""
 
     owner: str
     servers: frozenset[str] | None
@@ -63,9 +63,9 @@ class VisibleScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TenantView:
-    """What a caller sees in sum; `shadowed` are the terms and names of everyone's tools that the caller's own hide."""
+    """The totals of what a caller may see; `shadowed` are terms and names of shared tools hidden by the user's own."""
 
-    parts: tuple[VisibleScope, ...]
+    scopes: tuple[ScopeView, ...]
     visible: int
     tokens: int
     categories: tuple[str, ...]
@@ -74,92 +74,95 @@ class TenantView:
 
 
 async def read_state(db: AsyncConnection, caller: Caller) -> TenantState:
-    """Read where the caller's tenant stands."""
+    """Read the state of the caller's tenant."""
     names = {"tenant": caller.tenant, "user": caller.user or ""}
-    in_database, model_id, model, dimension, graph, shared, own, own_tools = await fetch_one(db, _STATE, names)
+    in_database, model_id, model, dimension, has_graph, shared, personal, personal_tools = await fetch_one(
+        db, _STATE, names
+    )
     if not in_database:
         raise NotInDatabaseError
     return TenantState(
         model_id=model_id,
         model=model,
         dimension=dimension,
-        graph=graph,
-        generations=(shared, own),
-        own_tools=own_tools,
+        has_graph=has_graph,
+        generations=(shared, personal),
+        personal_tools=personal_tools,
     )
 
 
 async def read_view(db: AsyncConnection, caller: Caller, state: TenantState) -> TenantView:
-    """Add up what the caller may see."""
-    owners = ["", caller.user] if caller.user and state.own_tools else [""]
-    parts: list[VisibleScope] = []
+    """Count what the caller may see."""
+    owners = ["", caller.user] if caller.user and state.personal_tools else [""]
+    scopes: list[ScopeView] = []
     sums: Counter[tuple[str, str]] = Counter()
     tokens = 0
     for owner in owners:
-        found = [
+        rows = [
             (server, category.decode("utf-8", "surrogatepass"), tools, size)
             for server, category, tools, size in await fetch_all(db, _SUMMARY, (caller.tenant, owner))
         ]
-        reach = None if owner else caller.servers
-        if reach is not None and reach.issuperset(row[0] for row in found):
-            reach = None
-        if reach is not None:
-            found = [row for row in found if row[0] in reach]
-        counts = {(server, category): tools for server, category, tools, _ in found}
-        tokens += sum(size for *_, size in found)
+        servers = None if owner else caller.servers
+        if servers is not None and servers.issuperset(row[0] for row in rows):
+            servers = None
+        if servers is not None:
+            rows = [row for row in rows if row[0] in servers]
+        counts = {(server, category): tools for server, category, tools, _ in rows}
+        tokens += sum(size for *_, size in rows)
         sums.update(counts)
         (has_vectors,) = await fetch_one(db, _WITH_VECTORS, (caller.tenant, owner))
-        parts.append(
-            VisibleScope(owner=owner, servers=reach, counts=counts, total=sum(counts.values()), has_vectors=has_vectors)
+        scopes.append(
+            ScopeView(owner=owner, servers=servers, counts=counts, total=sum(counts.values()), has_vectors=has_vectors)
         )
     shadowed = []
-    if len(parts) > 1:
+    if len(scopes) > 1:
         for server, category, size, terms, names in await fetch_all(db, _SHADOWED, (caller.tenant, caller.user)):
-            if parts[0].servers is None or server in parts[0].servers:
+            if scopes[0].servers is None or server in scopes[0].servers:
                 sums[server, category.decode("utf-8", "surrogatepass")] -= 1
                 tokens -= size
                 shadowed.append((terms, names))
-    seen = [pair for pair, count in sums.items() if count > 0]
+    visible = [pair for pair, count in sums.items() if count > 0]
     return TenantView(
-        parts=tuple(parts),
+        scopes=tuple(scopes),
         visible=sum(sums.values()),
         tokens=tokens,
-        categories=tuple(sorted({category for _, category in seen})),
-        servers=tuple(sorted({server for server, _ in seen})),
+        categories=tuple(sorted({category for _, category in visible})),
+        servers=tuple(sorted({server for server, _ in visible})),
         shadowed=tuple(shadowed),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeQuery:
-    """One scope's part of a search: the condition on rows `r`, its values, and at most how many rows it leaves.
+    """A filter on one scope as an SQL condition on search rows `r`."""
 
-    `labels` asks the word index for the same, and `selective` says that this is the quicker way in.
-    """
-
-    part: VisibleScope
+    scope: ScopeView
     where: str
     values: dict[str, Any]
-    most: int
+    """The parameters of the condition."""
+    max_rows: int
+    """The most rows that can fit it."""
     labels: str
+    """The same filter as a tsquery on the word index."""
     selective: bool
+    """Whether few enough rows fit that the word index is the faster way to them."""
 
 
-def narrow_part(
-    view: TenantView, part: VisibleScope, caller: Caller, narrow: Filter, named: frozenset[str], tags: Mapping[str, int]
+def filter_scope(
+    view: TenantView, scope: ScopeView, caller: Caller, narrow: Filter, named: frozenset[str], tags: Mapping[str, int]
 ) -> ScopeQuery:
     """Write a filter as a condition; `named` are the servers that it names, `tags` its tags with their counts."""
     where = "r.tenant = %(tenant)s AND r.owner = %(owner)s AND r.enabled"
-    values: dict[str, Any] = {"tenant": caller.tenant, "owner": part.owner, "user": caller.user}
+    values: dict[str, Any] = {"tenant": caller.tenant, "owner": scope.owner, "user": caller.user}
     values |= {"servers": None, "hidden_by": None}
-    servers = part.servers
+    servers = scope.servers
     if narrow.servers:
         servers = named if servers is None else servers & named
     queries: list[str] = []
     if servers is not None:
         where += " AND r.server = ANY (%(servers)s)"
         values["servers"] = sorted(servers)
-        if narrow.servers and 0 < len(servers) <= _MOST_SERVERS:
+        if narrow.servers and 0 < len(servers) <= _MAX_LABELLED_SERVERS:
             queries.append(any_of([label_lexeme(caller.tenant, "@", server) for server in sorted(servers)]))
     if narrow.category is not None:
         where += " AND r.category_id = %(category)s"
@@ -170,28 +173,27 @@ def narrow_part(
         values["tags"] = [name_id(tag) for tag in tags]
         each = [any_of([label_lexeme(caller.tenant, "#", tag)]) for tag in tags]
         queries.append("(" + (" & " if narrow.match == "all" else " | ").join(each) + ")")
-    if len(view.parts) > 1 and not part.owner:
+    if len(view.scopes) > 1 and not scope.owner:
         where += _NOT_SHADOWED
         values["hidden_by"] = caller.user
-    most = _most(part, servers, narrow.category)
+    max_rows = _max_rows(scope, servers, narrow.category)
     if tags:
-        most = min(most, (min if narrow.match == "all" else sum)(tags.values()))
+        max_rows = min(max_rows, (min if narrow.match == "all" else sum)(tags.values()))
     return ScopeQuery(
-        part=part,
+        scope=scope,
         where=where,
         values=values,
-        most=most,
+        max_rows=max_rows,
         labels=" & ".join(queries),
-        selective=bool(queries) and most * 4 < part.total,
+        selective=bool(queries) and max_rows * 4 < scope.total,
     )
 
 
-def _most(part: VisibleScope, servers: frozenset[str] | None, category: str | None) -> int:
-    if servers is part.servers and category is None:
-        return part.total
-    wanted = None if category is None else category.casefold()
+def _max_rows(scope: ScopeView, servers: frozenset[str] | None, category: str | None) -> int:
+    if servers is scope.servers and category is None:
+        return scope.total
     return sum(
         count
-        for (server, held), count in part.counts.items()
-        if (servers is None or server in servers) and (wanted is None or held.casefold() == wanted)
+        for (server, name), count in scope.counts.items()
+        if (servers is None or server in servers) and (category is None or name.casefold() == category.casefold())
     )

@@ -1,4 +1,4 @@
-"""What is read from a SQLite file itself, run on the store's own thread; searches read segments in memory instead."""
+"""Queries on the SQLite file, run in the store's thread. Searches read segments in memory instead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from toolscout.models import Record, Scope, Server, Tool
-from toolscout.storage.tool_json import read_facets, read_tool
+from toolscout.storage.columns import read_facets, read_tool, scope_columns
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -38,39 +38,34 @@ _GENERATION = """
 """
 
 
-def whose(scope: Scope) -> tuple[str, str]:
-    """Write a scope as its two columns; everyone's has an empty owner."""
-    return scope.tenant, scope.owner or ""
-
-
 def generations(db: sqlite3.Connection) -> dict[Scope, tuple[int, str]]:
-    """Return the generation and the model of every scope, in the order of their names."""
+    """Return the generation and the model of every scope, sorted by name."""
     query = "SELECT s.tenant, s.owner, s.generation, c.model_id FROM scopes s, catalogue c ORDER BY 1, 2"
     return {Scope(tenant=row[0], owner=row[1] or None): (row[2], row[3]) for row in db.execute(query)}
 
 
 def stamps(db: sqlite3.Connection, scope: Scope, server: str) -> dict[str, str]:
-    """Return key -> stamp for a server's published tools."""
+    """Return the stamp of each published tool of a server, by key."""
     query = "SELECT key, stamp FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
-    return dict(db.execute(query, (*whose(scope), server)).fetchall())
+    return dict(db.execute(query, (*scope_columns(scope), server)).fetchall())
 
 
 def servers(db: sqlite3.Connection, scope: Scope) -> list[Server]:
     """Return the servers of a scope."""
     query = "SELECT key, title, trusted FROM servers WHERE tenant = ? AND owner = ? ORDER BY key"
-    found = db.execute(query, whose(scope)).fetchall()
-    return [Server(key=key, title=title, trusted=bool(trusted)) for key, title, trusted in found]
+    rows = db.execute(query, scope_columns(scope)).fetchall()
+    return [Server(key=key, title=title, trusted=bool(trusted)) for key, title, trusted in rows]
 
 
 def switches(db: sqlite3.Connection, scope: Scope) -> dict[str, bool]:
-    """Return what was switched by hand."""
+    """Return which tools were enabled or disabled by an operator, by key."""
     query = "SELECT key, enabled FROM switches WHERE tenant = ? AND owner = ? ORDER BY key"
-    return {key: bool(enabled) for key, enabled in db.execute(query, whose(scope))}
+    return {key: bool(enabled) for key, enabled in db.execute(query, scope_columns(scope))}
 
 
 def stored_tools(db: sqlite3.Connection, scope: Scope) -> list[Tool]:
     """Return all tools of a scope as they were published."""
-    return [_tool(row) for row in db.execute(_STORED, whose(scope))]
+    return [_tool(row) for row in db.execute(_STORED, scope_columns(scope))]
 
 
 def unembedded(db: sqlite3.Connection, model_id: str) -> list[Tool]:
@@ -79,29 +74,28 @@ def unembedded(db: sqlite3.Connection, model_id: str) -> list[Tool]:
 
 
 def missing_vectors(db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str]) -> set[str]:
-    """Return those texts that have no vector of this model."""
+    """Return the hashes of the texts that have no vector of this model."""
     return {*text_hashes} - {text_hash for text_hash, _ in _vectors(db, "text_hash, NULL", model_id, text_hashes)}
 
 
 def vectors(db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str]) -> dict[str, FloatArray]:
-    """Return the vectors that there are, by their texts."""
+    """Return the stored vectors of these texts, by text hash."""
     import numpy as np
 
-    found = _vectors(db, "text_hash, vector", model_id, text_hashes)
-    return {text_hash: np.frombuffer(blob, dtype="<f2").astype(np.float32) for text_hash, blob in found}
+    stored = _vectors(db, "text_hash, vector", model_id, text_hashes)
+    return {text_hash: np.frombuffer(blob, dtype="<f2").astype(np.float32) for text_hash, blob in stored}
 
 
 def records(db: sqlite3.Connection, kind: str, scope: Scope | None, name: str, *, prefix: bool) -> list[Record]:
-    """Return the records of a kind that have the name, or begin with it."""
+    """Return the records of a kind with this name, or with names that have it as prefix."""
     query = "SELECT tenant, owner, name, body FROM records WHERE kind = ? AND name >= ? AND name <= ?"
     values = [kind, name, name + "\U0010ffff" if prefix else name]
     if scope is not None:
         query += " AND tenant = ? AND owner = ?"
-        values += whose(scope)
-    found = db.execute(f"{query} ORDER BY name, tenant, owner", values)
+        values += scope_columns(scope)
     return [
-        Record(kind=kind, scope=Scope(tenant=tenant, owner=owner or None), name=own, body=json.loads(body))
-        for tenant, owner, own, body in found
+        Record(kind=kind, scope=Scope(tenant=tenant, owner=owner or None), name=record_name, body=json.loads(body))
+        for tenant, owner, record_name, body in db.execute(f"{query} ORDER BY name, tenant, owner", values)
     ]
 
 
@@ -111,8 +105,8 @@ def load_segment(db: sqlite3.Connection, scope: Scope, exact_rows: int, where: s
 
     db.execute("BEGIN")
     try:
-        model_id, generation = db.execute(_GENERATION, whose(scope)).fetchone()
-        rows = db.execute(_SEGMENT, (model_id, *whose(scope))).fetchall()
+        model_id, generation = db.execute(_GENERATION, scope_columns(scope)).fetchone()
+        rows = db.execute(_SEGMENT, (model_id, *scope_columns(scope))).fetchall()
     finally:
         db.execute("COMMIT")
     return Segment.from_rows(
@@ -124,10 +118,10 @@ def _vectors(
     db: sqlite3.Connection, columns: str, model_id: str, text_hashes: Sequence[str]
 ) -> Iterator[tuple[str, bytes]]:
     for start in range(0, len(text_hashes), _CHUNK):
-        part = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
-        marks = ",".join("?" * len(part))
+        chunk = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
+        marks = ",".join("?" * len(chunk))
         query = f"SELECT {columns} FROM vectors WHERE model_id = ? AND text_hash IN ({marks})"  # noqa: S608 - marks only
-        for text_hash, blob in db.execute(query, (model_id, *part)):
+        for text_hash, blob in db.execute(query, (model_id, *chunk)):
             yield text_hash.hex(), blob
 
 

@@ -1,8 +1,8 @@
-"""One SQLite file in WAL mode holds the catalogue, segments in memory answer every search.
+"""The catalogue in one SQLite file in WAL mode; segments in memory answer every search.
 
-A publication is one transaction, so a reader, and a process killed at any moment, finds wholly the old or wholly the
-new generation. It replaces the segment of its scope alone. Several processes may share a file: each notices a new
-generation by SQLite's own change counter.
+A publication is one transaction. A reader, and a process killed at any moment, finds either the old generation or the
+new one, never a mixture. A publication replaces the segment of its scope alone. Several processes may share a file:
+each notices a new generation by SQLite's change counter.
 """
 
 from __future__ import annotations
@@ -28,32 +28,28 @@ from toolscout.models import (
     Server,
     Tool,
 )
-from toolscout.ports import Predicate
+from toolscout.ports import AccessFilter
 from toolscout.settings import Settings
 from toolscout.storage.sqlite import reads, writes
 from toolscout.storage.sqlite.schema import migrate
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
-    from toolscout.storage.index.segment import Segment
     from toolscout.storage.index.segment_cache import SegmentCache
     from toolscout.storage.index.snapshot import Snapshot
 
 _Result = TypeVar("_Result")
-_INLINE_ROWS = 20_000
-"""Up to this size a search takes about a millisecond: less than handing it to a thread and back would add."""
 _UNREADABLE = -2
-_OWNER = "check the owner and mode of {} and of its folder"
+_CHECK_RIGHTS = "check the owner and mode of {} and of its folder"
 
 
 class SqliteStore:
     """A Store in one SQLite file, or in memory when the path is None."""
 
-    def __init__(self, path: Path | None, predicate: Predicate, settings: Settings) -> None:
-        """Remember where the file is; `open()` does the work."""
+    def __init__(self, path: Path | None, access: AccessFilter, settings: Settings) -> None:
         self._path = path
         self._where = str(path) if path else "memory:"
-        self._predicate = predicate
+        self._access = access
         self._settings = settings
         self._worker = ThreadPoolExecutor(1, "toolscout-store")
         self._connection: sqlite3.Connection | None = None
@@ -64,11 +60,11 @@ class SqliteStore:
         self._reload: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Open the file, migrate it, and load what everyone of the local tenant sees."""
+        """Open the file, migrate it, and load the shared scope of the local tenant."""
         from toolscout.storage.index.segment_cache import SegmentCache
 
         await self._run(self._open)
-        self._segments = SegmentCache(self._predicate, most_rows=self._settings.loaded_tools)
+        self._segments = SegmentCache(self._access, max_rows=self._settings.loaded_tools)
         self._seen_version = self._version()
         await self._load(Scope())
 
@@ -81,102 +77,98 @@ class SqliteStore:
 
     async def ping(self) -> None:
         """Read one value from the file."""
-        await self._run(lambda: self._db.execute("SELECT generation FROM catalogue").fetchone())
+        await self._run(lambda: self.connection.execute("SELECT generation FROM catalogue").fetchone())
 
     async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
-        """Take or renew a lease: processes that share the file share its leases."""
-        return await self._run(lambda: writes.lease(self._db, name, holder, ttl_s))
+        """Take or renew a lease; processes that share the file share its leases."""
+        return await self._run(lambda: writes.lease(self.connection, name, holder, ttl_s))
 
     async def release(self, name: str, holder: str) -> None:
-        """Give a lease back before its time."""
-        await self._run(lambda: writes.release(self._db, name, holder))
+        """Release a lease before it expires."""
+        await self._run(lambda: writes.release(self.connection, name, holder))
 
     async def scopes(self) -> Sequence[Scope]:
-        """Return every scope, in the order of their names."""
-        return list(await self._run(lambda: reads.generations(self._db)))
+        """Return every scope, sorted by name."""
+        return list(await self._run(lambda: reads.generations(self.connection)))
 
     async def record(self, kind: str, name: str) -> Record | None:
         """Return one record by its name."""
-        return next(iter(await self._run(lambda: reads.records(self._db, kind, None, name, prefix=False))), None)
+        return next(iter(await self._run(lambda: reads.records(self.connection, kind, None, name, prefix=False))), None)
 
     async def records(self, kind: str, scope: Scope | None = None, prefix: str = "") -> Sequence[Record]:
-        """Return the records of a kind whose names begin so."""
-        return await self._run(lambda: reads.records(self._db, kind, scope, prefix, prefix=True))
+        """Return the records of a kind whose names have the prefix."""
+        return await self._run(lambda: reads.records(self.connection, kind, scope, prefix, prefix=True))
 
     async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
-        """Keep records."""
-        await self._run(lambda: writes.put_records(self._db, records, replace=replace))
+        """Store records."""
+        await self._run(lambda: writes.put_records(self.connection, records, replace=replace))
 
     async def overview(self, caller: Caller) -> Overview:
-        """Return what the caller can see in sum."""
+        """Return the totals of what the caller may see."""
         return (await self._current(caller)).overview(caller, stale=self._stale)
 
     async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
-        """Return key -> stamp for a server's published tools."""
-        return await self._run(lambda: reads.stamps(self._db, scope, server))
+        """Return the stamp of each published tool of a server, by key."""
+        return await self._run(lambda: reads.stamps(self.connection, scope, server))
 
     async def servers(self, scope: Scope) -> Sequence[Server]:
         """Return the servers of a scope."""
-        return await self._run(lambda: reads.servers(self._db, scope))
+        return await self._run(lambda: reads.servers(self.connection, scope))
 
     async def switches(self, scope: Scope) -> Mapping[str, bool]:
-        """Return what was switched by hand."""
-        return await self._run(lambda: reads.switches(self._db, scope))
+        """Return which tools were enabled or disabled by an operator, by key."""
+        return await self._run(lambda: reads.switches(self.connection, scope))
 
     async def stored_tools(self, scope: Scope) -> Sequence[Tool]:
-        """Return all published tools of a scope, switched off or not."""
-        return await self._run(lambda: reads.stored_tools(self._db, scope))
+        """Return all published tools of a scope, disabled ones included."""
+        return await self._run(lambda: reads.stored_tools(self.connection, scope))
 
     async def vectors(self, model_id: str, text_hashes: Sequence[str]) -> Mapping[str, FloatArray]:
-        """Return the vectors that there are, by their texts."""
-        return await self._run(lambda: reads.vectors(self._db, model_id, text_hashes))
+        """Return the stored vectors of these texts, by text hash."""
+        return await self._run(lambda: reads.vectors(self.connection, model_id, text_hashes))
 
     async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
-        """Return those texts that have no vector of this model yet."""
-        return await self._run(lambda: reads.missing_vectors(self._db, model_id, text_hashes))
+        """Return the hashes of the texts that have no vector of this model yet."""
+        return await self._run(lambda: reads.missing_vectors(self.connection, model_id, text_hashes))
 
     async def add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
-        """Keep vectors, as half-precision numbers, under (model, text)."""
-        await self._run(lambda: writes.add_vectors(self._db, model_id, text_hashes, vectors, self._where))
+        """Store vectors in half precision, by model and text hash."""
+        await self._run(lambda: writes.add_vectors(self.connection, model_id, text_hashes, vectors, self._where))
 
     async def publish(self, publication: Publication) -> int:
-        """Replace whole servers in one transaction and show the result."""
-        return await self._change(lambda: writes.publish(self._db, publication))
+        """Replace whole servers in one transaction, and load the result."""
+        return await self._change(lambda: writes.publish(self.connection, publication))
 
     async def remove_server(self, scope: Scope, server: str) -> int:
-        """Take a server and its tools out."""
-        return await self._change(lambda: writes.take_out(self._db, scope, server))
+        """Remove a server and its tools."""
+        return await self._change(lambda: writes.remove(self.connection, scope, server))
 
     async def remove_user(self, tenant: str, user: str) -> int:
-        """Take everything out that one user added."""
-        return await self._change(lambda: writes.take_out(self._db, Scope(tenant=tenant, owner=user)))
+        """Remove everything that one user added."""
+        return await self._change(lambda: writes.remove(self.connection, Scope(tenant=tenant, owner=user)))
 
     async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
-        """Switch one tool on or off."""
-        await self._change(lambda: writes.switch(self._db, scope, key, enabled))
+        """Enable or disable one tool."""
+        await self._change(lambda: writes.set_enabled(self.connection, scope, key, enabled))
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:
         """Return the published tools whose text has no vector of this model."""
-        return await self._run(lambda: reads.unembedded(self._db, model_id))
+        return await self._run(lambda: reads.unembedded(self.connection, model_id))
 
     async def candidates(
         self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
     ) -> Candidates:
         """Return the union of the best by vector and by words, filtered inside the search."""
         snapshot = await self._current(caller)
-        if snapshot.model_id != model_id:
-            intents = [Intent(text=intent.text, terms=intent.terms) for intent in intents]
-        if len(snapshot) <= _INLINE_ROWS:
-            return snapshot.candidates(caller, narrow, intents, limit)
-        return await asyncio.to_thread(snapshot.candidates, caller, narrow, intents, limit)
+        return await snapshot.run(lambda self: self.candidates(caller, narrow, intents, limit, model_id))
 
     async def vocabulary(self, caller: Caller) -> Sequence[str]:
-        """Return the words of the names that the caller may see."""
+        """Return the words in the names of the tools that the caller may see."""
         snapshot = await self._current(caller)
         return await asyncio.to_thread(snapshot.vocabulary, caller)
 
     async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
-        """Return what the caller may see, in the order of keys."""
+        """Return the tools that the caller may see and that fit the filter, sorted by key."""
         return (await self._current(caller)).facets(caller, narrow)
 
     async def similar(self, caller: Caller, key: str, limit: int) -> Sequence[tuple[Facets, float]]:
@@ -189,7 +181,8 @@ class SqliteStore:
         return (await self._current(caller)).tools(caller, keys)
 
     @property
-    def _db(self) -> sqlite3.Connection:
+    def connection(self) -> sqlite3.Connection:
+        """The connection that the store's thread works with."""
         if self._connection is None:
             raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
         return self._connection
@@ -229,54 +222,51 @@ class SqliteStore:
         return self._segments
 
     async def _load(self, scope: Scope) -> None:
-        """Read the newest generation of a scope, and show it."""
-
-        def load() -> Segment:
-            return reads.load_segment(self._db, scope, self._settings.exact_rows, self._where)
-
-        self.segments.put(await self._run(load))
+        """Load the newest generation of a scope."""
+        exact_rows = self._settings.exact_rows
+        self.segments.put(await self._run(lambda: reads.load_segment(self.connection, scope, exact_rows, self._where)))
 
     async def _refresh(self) -> None:
-        """Load again what has a newer generation in the file."""
+        """Reload the scopes in memory that have a newer generation in the file."""
         version = self._version()
-        newest = await self._run(lambda: reads.generations(self._db))
-        for scope, loaded in self.segments.loaded().items():
-            if newest.get(scope, loaded) != loaded:
+        newest = await self._run(lambda: reads.generations(self.connection))
+        for scope, current in self.segments.loaded().items():
+            if newest.get(scope, current) != current:
                 await self._load(scope)
         self._seen_version = version
         self._stale = False
 
     async def _catch_up(self) -> None:
-        """Load what another process published; when that fails, what was loaded last is served, marked stale."""
+        """Load what another process published; when that fails, go on with what is loaded and mark it stale."""
         try:
             await self._refresh()
         except ToolscoutError:
             self._stale = True
 
     async def _current(self, caller: Caller) -> Snapshot:
-        """Return the newest generation at hand; one that another process published is loaded in the background."""
-        shelf = self.segments
+        """Return the newest loaded generation; one that another process published is loaded in the background."""
+        segments = self.segments
         if self._version() != self._seen_version and (self._reload is None or self._reload.done()):
             self._reload = asyncio.create_task(self._catch_up())
-        while missing := shelf.missing(caller.scope):
+        while missing := segments.missing(caller.scope):
             await self._load(missing[0])
-        return shelf.snapshot(caller.scope)
+        return segments.snapshot(caller.scope)
 
     def _version(self) -> int:
-        """Read SQLite's change counter, in microseconds; it is safe on the event loop, as WAL readers never wait."""
+        """Read SQLite's change counter. In WAL mode that takes microseconds and never waits: no thread is needed."""
         try:
             return int(self._watch.execute("PRAGMA data_version").fetchone()[0]) if self._watch else -1
         except sqlite3.Error:
             return _UNREADABLE
 
     async def _change(self, work: Callable[[], _Result]) -> _Result:
-        """Change the file, and show the result before anyone is told that it is done."""
+        """Change the file, and load the result before returning."""
         result = await self._run(work)
         await self._refresh()
         return result
 
     async def _run(self, work: Callable[[], _Result]) -> _Result:
-        """Work on the file, on the store's own thread: one thing at a time."""
+        """Run work on the file in the store's single thread."""
 
         def guarded() -> _Result:
             try:
@@ -284,7 +274,7 @@ class SqliteStore:
             except sqlite3.Error as error:
                 raise StoreError(f"{self._where}: {error}", hint=_hint(error, self._where)) from error
             except OSError as error:
-                raise StoreError(f"{self._where}: {error}", hint=_OWNER.format(self._where)) from error
+                raise StoreError(f"{self._where}: {error}", hint=_CHECK_RIGHTS.format(self._where)) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._worker, guarded)
 
@@ -296,7 +286,7 @@ def _hint(error: sqlite3.Error, where: str) -> str:
     if "full" in text:
         return "free some disk space; the last published generation is still served"
     if "not a database" in text or "malformed" in text:
-        return "the file is damaged or no catalogue: move it away and run `toolscout index` again"
+        return "the file is damaged or is not a catalogue: move it elsewhere and run `toolscout index` again"
     if "open" in text or "readonly" in text or "denied" in text:
-        return _OWNER.format(where)
+        return _CHECK_RIGHTS.format(where)
     return f"check the disk that {where} is on"

@@ -1,4 +1,4 @@
-"""What changes a SQLite file: each function is one transaction, run on the store's own thread."""
+"""Changes of the SQLite file. Each function is one transaction and runs in the store's thread."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolscout.errors import DimensionError, ToolNotFoundError
 from toolscout.models import Publication, Record, Scope
-from toolscout.storage.sqlite.reads import whose
-from toolscout.storage.tool_json import write_definition, write_facets
+from toolscout.storage.columns import scope_columns, write_definition, write_facets
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -35,53 +34,53 @@ _LEASE = """
 def add_vectors(
     db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str], vectors: FloatArray, where: str
 ) -> None:
-    """Keep vectors, as half-precision numbers; those of another length than the model's are refused."""
+    """Store vectors in half precision; refuse vectors of another length than the model's."""
     halves = vectors.astype("<f2")
     now = time.time()
     same_model = "SELECT length(vector) FROM vectors WHERE model_id = ? LIMIT 1"
-    found = (
+    rows = (
         (model_id, bytes.fromhex(text_hash), vector.tobytes(), now)
         for text_hash, vector in zip(text_hashes, halves, strict=True)
     )
     with _transaction(db):
-        known = db.execute(same_model, (model_id,)).fetchone()
-        if known and known[0] != halves.shape[1] * halves.itemsize:
+        stored = db.execute(same_model, (model_id,)).fetchone()
+        if stored and stored[0] != halves.shape[1] * halves.itemsize:
             raise DimensionError.two_models(
-                f"{where} holds vectors of {known[0] // halves.itemsize} numbers for {model_id}, "
+                f"{where} holds vectors of {stored[0] // halves.itemsize} numbers for {model_id}, "
                 f"the new ones have {halves.shape[1]}"
             )
-        db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", found)
+        db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows)
 
 
 def publish(db: sqlite3.Connection, publication: Publication) -> int:
     """Replace whole servers of a scope and return the new generation."""
-    from toolscout.storage.index.postings import pack
+    from toolscout.storage.index.postings import pack_terms
 
-    owner = whose(publication.scope)
-    found = [
+    owner = scope_columns(publication.scope)
+    rows = [
         (
             *owner,
             entry.tool.key,
             entry.tool.server,
             entry.stamp,
             bytes.fromhex(entry.text_hash),
-            pack(entry.terms),
+            pack_terms(entry.terms),
             write_facets(entry),
             write_definition(entry.tool),
         )
         for entry in publication.entries
     ]
-    keep = {*publication.unchanged_keys, *(entry.tool.key for entry in publication.entries)}
+    stay = {*publication.unchanged_keys, *(entry.tool.key for entry in publication.entries)}
     with _transaction(db):
         for server in publication.servers:
             db.execute(_PUT_SERVER, (*owner, server.key, server.title, server.trusted))
             query = "SELECT key FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
             present = db.execute(query, (*owner, server.key)).fetchall()
-            gone = [(*owner, key) for (key,) in present if key not in keep]
+            gone = [(*owner, key) for (key,) in present if key not in stay]
             db.executemany("DELETE FROM tools WHERE tenant = ? AND owner = ? AND key = ?", gone)
-        db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
-        turned = [(*owner, key, enabled) for key, enabled in publication.switches.items()]
-        db.executemany(_PUT_SWITCH, turned)
+        db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        switches = [(*owner, key, enabled) for key, enabled in publication.switches.items()]
+        db.executemany(_PUT_SWITCH, switches)
         db.execute(
             "DELETE FROM vectors WHERE added_at < ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
             (time.time() - _UNUSED_VECTORS_S,),
@@ -94,9 +93,9 @@ def publish(db: sqlite3.Connection, publication: Publication) -> int:
         return int(db.execute("SELECT generation FROM catalogue").fetchone()[0])
 
 
-def take_out(db: sqlite3.Connection, scope: Scope, server: str | None = None) -> int:
-    """Take one server of a scope out, or all of them; return how many tools went."""
-    owner = whose(scope)
+def remove(db: sqlite3.Connection, scope: Scope, server: str | None = None) -> int:
+    """Remove one server of a scope, or all of them; return how many tools were removed."""
+    owner = scope_columns(scope)
     count = "SELECT count(*) FROM tools WHERE tenant = ? AND owner = ?"
     with _transaction(db):
         before = db.execute(count, owner).fetchone()[0]
@@ -111,12 +110,12 @@ def take_out(db: sqlite3.Connection, scope: Scope, server: str | None = None) ->
         return int(before - db.execute(count, owner).fetchone()[0])
 
 
-def switch(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -> None:
-    """Switch one published tool on or off."""
-    owner = whose(scope)
-    known = "SELECT 1 FROM tools WHERE tenant = ? AND owner = ? AND key = ?"
+def set_enabled(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -> None:
+    """Enable or disable one published tool."""
+    owner = scope_columns(scope)
+    published = "SELECT 1 FROM tools WHERE tenant = ? AND owner = ? AND key = ?"
     with _transaction(db):
-        if not db.execute(known, (*owner, key)).fetchone():
+        if not db.execute(published, (*owner, key)).fetchone():
             raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
         db.execute(_PUT_SWITCH, (*owner, key, enabled))
         db.execute(_NEXT)
@@ -124,28 +123,33 @@ def switch(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -> Non
 
 
 def lease(db: sqlite3.Connection, name: str, holder: str, ttl_s: float) -> bool:
-    """Take a lease that is free, over or the holder's own; the wall clock is what processes of a machine share."""
+    """Take a lease that is free, expired or already the holder's.
+
+    Times are of the wall clock, which all processes of a machine share.
+    """
     now = time.time()
     with _transaction(db):
         return db.execute(_LEASE, (name, holder, now + ttl_s, now)).rowcount == 1
 
 
 def release(db: sqlite3.Connection, name: str, holder: str) -> None:
-    """Give a lease back."""
+    """Release a lease."""
     with _transaction(db):
         db.execute("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))
 
 
 def put_records(db: sqlite3.Connection, records: Sequence[Record], *, replace: bool) -> None:
-    """Keep records, instead of what is there under the same name or only where nothing is."""
+    """Store records; with `replace`, over records with the same name, else only where there are none."""
     verb = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
-    found = [(item.kind, *whose(item.scope), item.name, json.dumps(item.body, ensure_ascii=True)) for item in records]
+    rows = [
+        (item.kind, *scope_columns(item.scope), item.name, json.dumps(item.body, ensure_ascii=True)) for item in records
+    ]
     with _transaction(db):
-        db.executemany(f"{verb} INTO records VALUES (?, ?, ?, ?, ?)", found)
+        db.executemany(f"{verb} INTO records VALUES (?, ?, ?, ?, ?)", rows)
 
 
-class _transaction:  # noqa: N801 - reads as a keyword
-    """All or nothing; `BEGIN IMMEDIATE` waits for another writer instead of failing half-way."""
+class _transaction:  # noqa: N801 - used as a keyword
+    """One transaction; `BEGIN IMMEDIATE` waits for another writer at the start instead of failing half-way."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Tools as the rows that a store keeps: facets to browse by, and the definition, both as JSON."""
+"""Tools and scopes as the columns of a table: facets and definition of a tool are JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from toolscout.models import Entry, Facets, Tool
+from toolscout.models import Entry, Facets, Scope, Tool
 
 _DEFINITION = (
     "input_schema",
@@ -19,8 +19,13 @@ _DEFINITION = (
 )
 
 
+def scope_columns(scope: Scope) -> tuple[str, str]:
+    """Return the columns tenant and owner of a scope; the shared scope has an empty owner."""
+    return scope.tenant, scope.owner or ""
+
+
 def write_facets(entry: Entry) -> str:
-    """Write what browsing and filtering need, as one JSON list."""
+    """Encode what browsing and filtering need as one JSON list."""
     tool = entry.tool
     values = (
         tool.id,
@@ -42,15 +47,15 @@ def write_facets(entry: Entry) -> str:
 
 
 def read_facets(tenant: str, key: str, owner: str, server: str, switch: int | None, text: str) -> Facets:
-    """Read them back; a switch that someone turned by hand wins over the definition."""
+    """Decode facets; an operator's `switch` wins over what the definition says."""
     values: Sequence[Any] = json.loads(text)
-    tool_id, title_of_server, name, title, description, category, tags, keywords, related, *rest = values
-    enabled, trusted, tokens, read_only, held = (*rest, False, "")[:5]  # the last two came with the second release
+    tool_id, server_title, name, title, description, category, tags, keywords, related, *rest = values
+    enabled, trusted, tokens, read_only, quarantine_reason = (*rest, False, "")[:5]  # old rows lack the last two
     return Facets(
         key=key,
         id=tool_id,
         server=server,
-        server_title=title_of_server,
+        server_title=server_title,
         name=name,
         title=title,
         description=description,
@@ -64,17 +69,17 @@ def read_facets(tenant: str, key: str, owner: str, server: str, switch: int | No
         trusted=trusted,
         tokens=tokens,
         read_only=read_only,
-        quarantine_reason=held,
+        quarantine_reason=quarantine_reason,
     )
 
 
 def write_definition(tool: Tool) -> bytes:
-    """Write the rest of a tool, which only a full answer or a call needs."""
+    """Encode the rest of a tool, which only a full answer or a call needs."""
     return _compact([getattr(tool, name) for name in _DEFINITION]).encode("utf-8", "surrogatepass")
 
 
 def read_tool(facets: Facets, definition: bytes) -> Tool:
-    """Put a tool together again."""
+    """Decode a tool from its facets and its definition."""
     rest = dict(zip(_DEFINITION, json.loads(definition.decode("utf-8", "surrogatepass")), strict=True))
     rest["capabilities"] = tuple(rest["capabilities"])
     rest["examples"] = tuple(rest["examples"])
