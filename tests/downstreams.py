@@ -1,4 +1,4 @@
-"""What the tests of live servers share: fakes with their log, servers opened and waited for, healthy calls."""
+"""Helpers for tests with live servers: fake servers and their logs, opened servers, calls to a healthy server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,44 +32,44 @@ QUICK = Settings(
     reindex_interval_s=0.05,
     max_line_bytes=1_048_576,
 )
-"""The settings of a gateway in a hurry."""
+"""Settings with short pauses."""
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Look at what another process does until it is true, bounded: there is nothing here that could tell us."""
+async def until(condition: Callable[[], bool]) -> None:
+    """Poll the state of another process until the condition is true, for a bounded time."""
     async with asyncio.timeout(WAIT_S):
-        while not true():  # noqa: ASYNC110 - see above
+        while not condition():  # noqa: ASYNC110 - another process cannot set an event here
             await asyncio.sleep(0.005)
 
 
 @dataclass(frozen=True)
 class Fake:
-    """A fake server and what it was sent."""
+    """A fake server and the messages that it received."""
 
     config: ServerConfig
     log: Path
 
     def received(self, method: str | None = None) -> list[dict[str, Any]]:
-        """Return the messages that arrived, over all its processes."""
+        """Return the messages that all its processes received."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         messages = [json.loads(line) for line in lines]
         return [item for item in messages if method is None or item.get("method") == method]
 
     def calls(self, name: str) -> list[dict[str, Any]]:
-        """Return the calls of one tool that arrived."""
+        """Return the received calls of one tool."""
         return [item for item in self.received("tools/call") if item["params"]["name"] == name]
 
     @property
     def starts(self) -> list[int]:
-        """Return the ids of its processes, those that ended too."""
+        """Return the ids of all its processes, including those that ended."""
         return [item["started"] for item in self.received() if "started" in item]
 
     async def started(self, count: int) -> None:
-        """Wait until so many processes of it have begun."""
+        """Wait until `count` processes of it have started."""
         await until(lambda: len(self.starts) >= count)
 
     async def until(self, method: str, count: int = 1) -> list[dict[str, Any]]:
-        """Wait until so many messages of a method have arrived."""
+        """Wait until `count` messages of a method have arrived."""
         await until(lambda: len(self.received(method)) >= count)
         return self.received(method)
 
@@ -86,7 +86,7 @@ def fake(folder: Path, title: str = "fake", *options: str, **fields: Any) -> Fak
 
 @dataclass
 class Opened:
-    """A running DownstreamServers and what it reported."""
+    """Running servers and the changes that they reported."""
 
     downstream: DownstreamServers
     changes: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Opened:
         return self.downstream.servers[key]
 
     async def changed(self, key: str, count: int) -> None:
-        """Wait until so many changes of a server were reported."""
+        """Wait until `count` changes of a server were reported."""
         await until(lambda: self.changes.count(key) >= count)
 
     async def call(self, key: str, tool: str, arguments: Any = None, **options: Any) -> Any:
@@ -107,20 +107,27 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(*configs: ServerConfig, settings: Settings = QUICK, ready: bool = True) -> AsyncIterator[Opened]:
-    """Start servers and wait until they are ready, unless told not to; afterwards nothing of them is left."""
+async def opened(
+    *configs: ServerConfig,
+    settings: Settings = QUICK,
+    ready: bool = True,
+    on_change: Callable[[str], Awaitable[None]] | None = None,
+) -> AsyncIterator[Opened]:
+    """Start servers, wait until they are ready unless `ready` is false, and close them afterwards."""
     downstream = DownstreamServers(Config(servers=configs), settings)
-    found = Opened(downstream)
+    here = Opened(downstream)
 
-    async def on_change(key: str) -> None:
-        found.changes.append(key)
+    async def record(key: str) -> None:
+        here.changes.append(key)
+        if on_change is not None:
+            await on_change(key)
 
-    await downstream.start(on_change)
+    await downstream.start(record)
     try:
         if ready:
             for key in downstream.servers:
-                await found.state(key, "ready")
-        yield found
+                await here.state(key, "ready")
+        yield here
     finally:
         async with asyncio.timeout(WAIT_S):
             await downstream.close()
@@ -128,7 +135,7 @@ async def opened(*configs: ServerConfig, settings: Settings = QUICK, ready: bool
 
 @asynccontextmanager
 async def healthy(here: Opened, key: str = "healthy", least: int = 50) -> AsyncIterator[None]:
-    """Make calls to a healthy server for as long as the block runs, and at least so many; none may fail."""
+    """Call a healthy server while the block runs, and at least `least` times; no call may fail."""
     stop = asyncio.Event()
     done = 0
 
@@ -153,7 +160,7 @@ async def healthy(here: Opened, key: str = "healthy", least: int = 50) -> AsyncI
 
 @contextmanager
 def bounded_memory(most_mib: int = 48) -> Iterator[None]:
-    """Fail when this process ever grows by more than that while the block runs."""
+    """Fail if this process grows by more than `most_mib` while the block runs."""
     before, peak, stop = resident_mib(), [0.0], threading.Event()
 
     def look() -> None:
@@ -171,13 +178,13 @@ def bounded_memory(most_mib: int = 48) -> Iterator[None]:
 
 
 def resident_mib() -> float:
-    """Return how much memory this process holds."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def alive(pid: int) -> bool:
-    """Say whether a process is there and has not ended."""
+    """Return whether a process is running."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -185,7 +192,7 @@ def alive(pid: int) -> bool:
 
 
 def gone(*pids: int) -> bool:
-    """Wait, bounded, until none of these processes is left."""
+    """Wait for a bounded time until none of these processes is running."""
     ends = time.monotonic() + WAIT_S
     while any(alive(pid) for pid in pids):
         if time.monotonic() > ends:

@@ -106,7 +106,7 @@ def test_each_host_is_read(tmp_path: Path, values: dict[str, Any], expected: dic
 
 def test_a_server_has_sensible_defaults(tmp_path: Path) -> None:
     server = read_one(tmp_path / "mcp.json", {"mcpServers": {"My Server": {"command": "x"}}})
-    assert (server.timeout_s, server.concurrency, server.enabled, server.trusted) == (30.0, 8, True, True)
+    assert (server.timeout_s, server.concurrency, server.enabled, server.trusted) == (None, 8, True, True)
     assert (server.private, server.shared, server.oauth, server.extra) == (False, False, None, {})
     assert (server.server.key, server.server.title, server.server.trusted) == ("My-Server", "My Server", True)
 

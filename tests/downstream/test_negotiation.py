@@ -1,4 +1,4 @@
-"""Which protocol is spoken: the newest that both know, whatever a server answers to the first question."""
+"""Both sides use the newest protocol version that they share, whatever a server answers first."""
 
 import asyncio
 
@@ -14,14 +14,14 @@ UNSUPPORTED = -32022
 
 
 class Scripted:
-    """A dispatcher whose peer answers by a script."""
+    """A dispatcher whose peer answers from a script."""
 
     def __init__(self, *script):
         self.script = list(script)
-        self.asked = []
+        self.methods = []
 
     async def send_raw_request(self, method, params, options=None):
-        self.asked.append(method)
+        self.methods.append(method)
         answer = self.script.pop(0)
         if answer is None:
             await asyncio.sleep(60)
@@ -30,18 +30,18 @@ class Scripted:
         return answer
 
     async def notify(self, method, params, options=None):
-        self.asked.append(method)
+        self.methods.append(method)
 
 
-def discovered(*versions):
+def discovery(*versions):
     return {"supportedVersions": list(versions), "capabilities": {"tools": {}}}
 
 
-def initialized(version=OLD):
+def handshake(version=OLD):
     return {"protocolVersion": version, "capabilities": {}}
 
 
-def refused(*versions):
+def refusal(*versions):
     return MCPError(UNSUPPORTED, "unsupported", {"supported": list(versions), "requested": "x"})
 
 
@@ -50,33 +50,33 @@ DONE = "notifications/initialized"
 
 
 @pytest.mark.parametrize(
-    ("era", "script", "version", "asked"),
+    ("era", "script", "version", "methods"),
     [
-        ("unknown", [discovered(MODERN)], MODERN, [PROBE]),
-        ("unknown", [MCPError(-32601, "no"), initialized()], OLD, [PROBE, HANDSHAKE, DONE]),
-        ("unknown", [None, initialized()], OLD, [PROBE, HANDSHAKE, DONE]),
-        ("unknown", [discovered(OLD), initialized()], OLD, [PROBE, HANDSHAKE, DONE]),
-        ("unknown", [{"nonsense": 1}, initialized()], OLD, [PROBE, HANDSHAKE, DONE]),
-        ("unknown", [None, refused(MODERN), discovered(MODERN)], MODERN, [PROBE, HANDSHAKE, PROBE]),
-        ("unknown", [refused("2099-01-01"), initialized()], OLD, [PROBE, HANDSHAKE, DONE]),
-        ("handshake", [initialized("2024-11-05")], "2024-11-05", [HANDSHAKE, DONE]),
-        ("modern", [discovered(MODERN)], MODERN, [PROBE]),
+        ("unknown", [discovery(MODERN)], MODERN, [PROBE]),
+        ("unknown", [MCPError(-32601, "no"), handshake()], OLD, [PROBE, HANDSHAKE, DONE]),
+        ("unknown", [None, handshake()], OLD, [PROBE, HANDSHAKE, DONE]),
+        ("unknown", [discovery(OLD), handshake()], OLD, [PROBE, HANDSHAKE, DONE]),
+        ("unknown", [{"nonsense": 1}, handshake()], OLD, [PROBE, HANDSHAKE, DONE]),
+        ("unknown", [None, refusal(MODERN), discovery(MODERN)], MODERN, [PROBE, HANDSHAKE, PROBE]),
+        ("unknown", [refusal("2099-01-01"), handshake()], OLD, [PROBE, HANDSHAKE, DONE]),
+        ("handshake", [handshake("2024-11-05")], "2024-11-05", [HANDSHAKE, DONE]),
+        ("modern", [discovery(MODERN)], MODERN, [PROBE]),
     ],
 )
-async def test_both_sides_agree(era, script, version, asked, monkeypatch):
+async def test_both_sides_agree_on_a_version(era, script, version, methods, monkeypatch):
     monkeypatch.setattr(module, "DISCOVER_S", 0.02)
     peer = Scripted(*script)
-    agreed = await negotiate(peer, era)
-    assert agreed.version == version
-    assert agreed.modern == (version == MODERN)
-    assert peer.asked == asked
+    protocol = await negotiate(peer, era)
+    assert protocol.version == version
+    assert protocol.modern == (version == MODERN)
+    assert peer.methods == methods
 
 
-async def test_a_version_that_nobody_knows_is_refused_in_words():
+async def test_an_unknown_version_is_refused_with_a_message():
     with pytest.raises(ServerUnavailableError, match="'1999-01-01'"):
-        await negotiate(Scripted(initialized("1999-01-01")), "handshake")
+        await negotiate(Scripted(handshake("1999-01-01")), "handshake")
 
 
-async def test_a_refusal_without_a_way_out_is_the_servers_own():
+async def test_an_error_without_a_shared_version_is_the_servers_own():
     with pytest.raises(MCPError, match="unsupported"):
-        await negotiate(Scripted(refused("2099-01-01")), "handshake")
+        await negotiate(Scripted(refusal("2099-01-01")), "handshake")

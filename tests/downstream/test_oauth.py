@@ -1,4 +1,4 @@
-"""The gateway authorizes itself: client credentials, discovered or named, or a token from a file."""
+"""The gateway authorizes itself with client credentials or with a token from a file."""
 
 import base64
 import json
@@ -12,9 +12,9 @@ from toolscout.config import OAuthConfig, ServerConfig
 
 @pytest.fixture
 def server():
-    with fake_http() as found:
-        found.token = "T1"
-        yield found
+    with fake_http() as running:
+        running.token = "T1"
+        yield running
 
 
 def web(server, **oauth):
@@ -26,10 +26,10 @@ def tokens(server):
     return [(headers, body) for _, path, headers, body in server.seen if path == "/token"]
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["named", "discovered"])
-async def test_client_credentials_fetch_a_token_once(server, named):
-    where = f"{server.origin}/token" if named else None
-    config = web(server, client_id="me", client_secret="s:ecret", token_url=where, scopes=("a", "b"))
+@pytest.mark.parametrize("configured", [True, False], ids=["configured", "discovered"])
+async def test_client_credentials_fetch_a_token_once(server, configured):
+    token_url = f"{server.origin}/token" if configured else None
+    config = web(server, client_id="me", client_secret="s:ecret", token_url=token_url, scopes=("a", "b"))
     async with opened(config) as here:
         for _ in range(3):
             await here.call("web", "echo")
@@ -37,7 +37,7 @@ async def test_client_credentials_fetch_a_token_once(server, named):
     assert base64.b64decode(headers["authorization"].split()[1]).decode() == "me:s%3Aecret"
     assert body["grant_type"] == ["client_credentials"]
     assert body["scope"] == ["a b"]
-    assert ("resource" in body) is not named
+    assert ("resource" in body) is not configured
     assert len(server.calls("echo")) == 3
 
 
@@ -50,7 +50,7 @@ async def test_a_token_from_a_file_is_used(server, tmp_path, text):
     assert tokens(server) == []
 
 
-async def test_an_old_token_is_renewed_and_kept_for_its_owner_alone(server, tmp_path):
+async def test_an_expired_token_is_renewed_and_its_file_is_readable_by_the_owner_only(server, tmp_path):
     file = tmp_path / "token"
     file.write_text(json.dumps({"access_token": "old", "refresh_token": "again"}), "utf-8")
     endpoint = f"{server.origin}/token"
@@ -59,17 +59,17 @@ async def test_an_old_token_is_renewed_and_kept_for_its_owner_alone(server, tmp_
         await here.call("web", "echo")
     ((_, body),) = tokens(server)
     assert body["refresh_token"] == ["again"]
-    kept = json.loads(file.read_text("utf-8"))
-    assert (kept["access_token"], kept["refresh_token"]) == ("T1", "again")
+    stored = json.loads(file.read_text("utf-8"))
+    assert (stored["access_token"], stored["refresh_token"]) == ("T1", "again")
     assert file.stat().st_mode & 0o077 == 0
 
 
-async def test_a_refusal_is_said_without_the_secret(server):
+async def test_the_error_of_a_refused_token_request_does_not_hold_the_secret(server):
     async with opened(web(server, token_file="/no/such/file"), ready=False) as here:
         status = (await here.state("web", "failed")).status
         assert "401" in status.detail
     config = web(server, client_id="me", client_secret="canary", token_url=f"{server.origin}/nowhere")
     async with opened(config, ready=False) as here:
         status = (await here.state("web", "failed")).status
-        assert "gives no token" in status.detail
+        assert "no token for web" in status.detail
         assert "canary" not in status.detail

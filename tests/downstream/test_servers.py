@@ -1,4 +1,4 @@
-"""Servers come, go and change without a restart, and only those that differ are touched."""
+"""Servers are added, removed and changed without a restart, and only those that differ are touched."""
 
 import asyncio
 from dataclasses import replace
@@ -45,7 +45,7 @@ async def test_a_server_is_switched_off_and_on_without_a_restart(tmp_path):
         await here.call("fake", "echo")
 
 
-async def test_titles_that_share_a_slug_are_kept_apart_and_keep_what_they_have(tmp_path):
+async def test_titles_with_the_same_slug_get_different_slugs_and_keep_them(tmp_path):
     def of(*titles):
         return Config(servers=tuple(ServerConfig(title=title, transport="stdio", enabled=False) for title in titles))
 
@@ -66,20 +66,20 @@ async def test_closing_twice_and_closing_before_starting_are_harmless(tmp_path):
     await downstream.close()
 
 
-async def test_a_thousand_requests_make_one_run_and_never_two_at_once():
+async def test_a_thousand_triggers_make_one_run_and_never_two_at_once():
     runs, running = 0, 0
     release = asyncio.Event()
 
-    async def act():
+    async def action():
         nonlocal runs, running
         runs, running = runs + 1, running + 1
         assert running == 1
         await release.wait()
         running -= 1
         if runs == 1:
-            raise RuntimeError("this must not end the watching")
+            raise RuntimeError("this must not prevent the next run")
 
-    debouncer = Debouncer(act, 0.01)
+    debouncer = Debouncer(action, 0.01)
     for _ in range(1_000):
         debouncer.trigger()
     await until(lambda: runs == 1)
@@ -94,57 +94,56 @@ async def test_a_thousand_requests_make_one_run_and_never_two_at_once():
     await debouncer.close()
 
 
-async def test_a_list_that_runs_out_is_reported(tmp_path):
-    server = fake(tmp_path)
-    async with opened(server.config) as here:
+async def test_a_tool_list_that_expires_is_reported(tmp_path):
+    async with opened(fake(tmp_path).config) as here:
         await here.changed("fake", 1)
-        live = here.downstream.servers["fake"]
-        live.ttl_s = 0.1
-        here.downstream._notices["fake"].trigger()
+        server = here.downstream.servers["fake"]
+        server.ttl_s = 0.1
+        here.downstream.report_again("fake")
         await here.changed("fake", 4)
-        live.ttl_s = None
+        server.ttl_s = None
 
 
 @pytest.mark.parametrize(
-    ("pages", "tools", "cut"),
+    ("pages", "tools", "reason"),
     [
         ([{"tools": [{"name": "a"}], "nextCursor": "1"}, {"tools": [{"name": "b"}]}], 2, ""),
-        ([{"tools": [{"name": "a"}], "nextCursor": "1"}, {"tools": [{"name": "b"}], "nextCursor": "1"}], 2, "before"),
+        ([{"tools": [{"name": "a"}], "nextCursor": "1"}, {"tools": [{"name": "b"}], "nextCursor": "1"}], 2, "repeats"),
         ([{"tools": ["nonsense", {"name": "a"}, None]}], 1, ""),
         ([{"tools": "nonsense", "nextCursor": 7}], 0, ""),
         ([{"tools": [{"name": "x" * 100}] * 100, "nextCursor": "1"}], 100, "bytes"),
     ],
 )
-async def test_pages_are_read_within_bounds(pages, tools, cut):
-    left = list(pages)
+async def test_pages_are_read_within_bounds(pages, tools, reason):
+    remaining = list(pages)
 
-    async def ask(params):
-        return left.pop(0)
+    async def fetch(params):
+        return remaining.pop(0)
 
-    listing = await read_all_pages(ask, Settings(max_line_bytes=1_000))
-    assert len(listing.tools) == tools
-    assert cut in listing.cut
-    assert bool(cut) == bool(listing.cut)
+    result = await read_all_pages(fetch, Settings(max_line_bytes=1_000))
+    assert len(result.tools) == tools
+    assert reason in result.truncated
+    assert bool(reason) == bool(result.truncated)
 
 
 async def test_the_shortest_time_to_live_of_all_pages_counts():
-    left = [{"tools": [], "ttlMs": 5_000, "nextCursor": "1"}, {"tools": [], "ttlMs": 2_000}]
+    remaining = [{"tools": [], "ttlMs": 5_000, "nextCursor": "1"}, {"tools": [], "ttlMs": 2_000}]
 
-    async def ask(params):
-        return left.pop(0)
+    async def fetch(params):
+        return remaining.pop(0)
 
-    assert (await read_all_pages(ask, Settings())).ttl_s == 2.0
+    assert (await read_all_pages(fetch, Settings())).ttl_s == 2.0
 
 
-async def test_pages_without_end_and_without_tools_end_too():
-    asked = 0
+async def test_endless_pages_without_tools_are_bounded():
+    requests = 0
 
-    async def ask(params):
-        nonlocal asked
-        asked += 1
-        return {"tools": [], "nextCursor": str(asked)}
+    async def fetch(params):
+        nonlocal requests
+        requests += 1
+        return {"tools": [], "nextCursor": str(requests)}
 
-    listing = await read_all_pages(ask, Settings())
-    assert listing.tools == ()
-    assert "pages" in listing.cut
-    assert asked == 1_000
+    result = await read_all_pages(fetch, Settings())
+    assert result.tools == ()
+    assert "pages" in result.truncated
+    assert requests == 1_000

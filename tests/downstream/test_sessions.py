@@ -1,4 +1,4 @@
-"""What passes between an agent and a server, untouched: results, progress, questions, in both eras."""
+"""Sessions pass results, progress and questions on unchanged, in both protocol eras, and keep tenants apart."""
 
 import asyncio
 import json
@@ -18,19 +18,19 @@ MODERN = str(Path(__file__).parent.parent / "modern_server.py")
 
 
 class Agent:
-    """An agent that remembers what it was told and answers what it is asked."""
+    """An agent that records progress reports and questions, and answers questions."""
 
     def __init__(self, answer=None):
         self.capabilities = {"elicitation": {"form": {}}}
         self.answer = answer
-        self.told = []
-        self.asked = []
+        self.reports = []
+        self.questions = []
 
     async def progress(self, progress, total, message):
-        self.told.append((progress, total, message))
+        self.reports.append((progress, total, message))
 
     async def ask(self, method, params):
-        self.asked.append((method, params))
+        self.questions.append((method, params))
         if self.answer is None:
             raise CallError("this agent answers nothing")
         return self.answer
@@ -53,11 +53,11 @@ def modern(request):
     return request.getfixturevalue(request.param)
 
 
-def said(result):
+def text_of(result):
     return result["content"][0]["text"]
 
 
-async def test_a_modern_server_is_spoken_to_in_its_own_way(modern):
+async def test_a_modern_server_is_used_with_the_stateless_protocol(modern):
     async with opened(modern) as here:
         server = here.downstream.servers["modern"]
         assert server.status.protocol == "2026-07-28"
@@ -67,14 +67,14 @@ async def test_a_modern_server_is_spoken_to_in_its_own_way(modern):
         assert result["structuredContent"] == {"text": "hi"}
         assert result["_meta"]["k"] == "v"
         agent = Agent()
-        assert said(await here.call("modern", "progress", upstream=agent)) == "done"
-        assert agent.told[0] == (0.0, 3.0, "step 0")
+        assert text_of(await here.call("modern", "progress", upstream=agent)) == "done"
+        assert agent.reports[0] == (0.0, 3.0, "step 0")
         with pytest.raises(CallError, match="no tool nonsense") as caught:
             await here.call("modern", "nonsense")
         assert caught.value.details == {"code": -32602, "data": {"name": "nonsense"}}
 
 
-async def test_input_required_comes_back_raw_and_its_answer_is_sent_on(modern):
+async def test_input_required_is_returned_raw_and_the_answer_is_passed_on(modern):
     async with opened(modern) as here:
         agent = Agent()
         first = await here.call("modern", "ask", upstream=agent)
@@ -83,23 +83,25 @@ async def test_input_required_comes_back_raw_and_its_answer_is_sent_on(modern):
             "inputResponses": {"q": {"action": "accept", "content": {"name": "Ada"}}},
             "requestState": first["requestState"],
         }
-        assert said(await here.call("modern", "ask", upstream=agent, extra=extra)) == "{'name': 'Ada'} state-1"
-        assert agent.asked == []
+        assert text_of(await here.call("modern", "ask", upstream=agent, extra=extra)) == "{'name': 'Ada'} state-1"
+        assert agent.questions == []
 
 
-async def test_the_agents_abilities_are_declared_per_call_and_its_envelope_is_not_handed_on(modern):
+async def test_each_call_declares_the_agents_capabilities_and_not_its_envelope(modern):
     async with opened(modern) as here:
         await here.downstream.servers["modern"].list_tools()
         foreign = {"_meta": {"io.modelcontextprotocol/protocolVersion": "1999-01-01", "own": 1}}
-        heard = json.loads(said(await here.call("modern", "who", {"region": "eu"}, upstream=Agent(), extra=foreign)))
-        assert heard["capabilities"] == {"elicitation": {"form": {}}}
-        assert heard["version"] == "2026-07-28"
+        request = json.loads(
+            text_of(await here.call("modern", "who", {"region": "eu"}, upstream=Agent(), extra=foreign))
+        )
+        assert request["capabilities"] == {"elicitation": {"form": {}}}
+        assert request["version"] == "2026-07-28"
         if modern.transport == "http":
-            assert heard["headers"]["mcp-param-region"] == "eu"
-        assert json.loads(said(await here.call("modern", "who", {"region": "eu"})))["capabilities"] in (None, {})
+            assert request["headers"]["mcp-param-region"] == "eu"
+        assert json.loads(text_of(await here.call("modern", "who", {"region": "eu"})))["capabilities"] in (None, {})
 
 
-async def test_a_modern_servers_change_of_its_list_is_noticed(modern):
+async def test_a_change_of_a_modern_servers_tool_list_is_reported(modern):
     async with opened(modern) as here:
         await here.changed("modern", 1)
         before = len(await here.downstream.servers["modern"].list_tools())
@@ -108,7 +110,7 @@ async def test_a_modern_servers_change_of_its_list_is_noticed(modern):
         assert len(await here.downstream.servers["modern"].list_tools()) == before + 1
 
 
-async def test_a_result_arrives_exactly_as_it_was_sent(tmp_path):
+async def test_a_result_arrives_exactly_as_the_server_sent_it(tmp_path):
     async with opened(fake(tmp_path).config) as here:
         assert await here.call("fake", "vendor") == {
             "content": [{"type": "future", "z": None}],
@@ -126,74 +128,74 @@ async def test_progress_of_an_older_server_reaches_the_agent(tmp_path):
     async with opened(fake(tmp_path).config) as here:
         agent = Agent()
         await here.call("fake", "progress", upstream=agent)
-        assert sorted(agent.told) == [(0.0, None, None), (1.0, None, None), (2.0, None, None)]
+        assert sorted(agent.reports) == [(0.0, None, None), (1.0, None, None), (2.0, None, None)]
 
 
 @pytest.mark.parametrize("method", ["elicitation/create", "sampling/createMessage", "roots/list"])
-async def test_a_question_reaches_the_agent_whose_call_is_the_only_one(tmp_path, method):
+async def test_a_question_reaches_the_agent_if_its_call_is_the_only_one(tmp_path, method):
     async with opened(fake(tmp_path).config) as here:
         agent = Agent({"action": "accept", "vendor": None})
         question = {"method": method, "params": {"message": "who?", "vendor": 1}}
-        assert json.loads(said(await here.call("fake", "ask", question, upstream=agent))) == agent.answer
-        assert agent.asked == [(method, {"message": "who?", "vendor": 1})]
+        assert json.loads(text_of(await here.call("fake", "ask", question, upstream=agent))) == agent.answer
+        assert agent.questions == [(method, {"message": "who?", "vendor": 1})]
 
 
-async def test_the_deadline_rests_while_the_agent_thinks(tmp_path):
+async def test_the_deadline_is_paused_while_the_agent_answers_a_question(tmp_path):
     class Slow(Agent):
         async def ask(self, method, params):
             await asyncio.sleep(0.6)
             return {"action": "accept"}
 
     async with opened(fake(tmp_path, timeout_s=0.4).config) as here:
-        assert "accept" in said(await here.call("fake", "ask", {"method": "elicitation/create"}, upstream=Slow()))
+        assert "accept" in text_of(await here.call("fake", "ask", {"method": "elicitation/create"}, upstream=Slow()))
 
 
-async def test_a_question_is_refused_in_words_where_nobody_can_be_asked(tmp_path):
+async def test_a_question_is_refused_clearly_if_it_cannot_be_passed_on(tmp_path):
     question = {"method": "elicitation/create"}
     server = fake(tmp_path)
     async with opened(server.config) as here:
-        refused = json.loads(said(await here.call("fake", "ask", question, upstream=Agent())))
-        assert refused["message"] == "this agent answers nothing"
-        assert "exactly one" in said(await here.call("fake", "ask", question))
-        unknown = json.loads(said(await here.call("fake", "ask", {"method": "vendor/thing"}, upstream=Agent({}))))
+        refusal = json.loads(text_of(await here.call("fake", "ask", question, upstream=Agent())))
+        assert refusal["message"] == "this agent answers nothing"
+        assert "exactly one" in text_of(await here.call("fake", "ask", question))
+        unknown = json.loads(text_of(await here.call("fake", "ask", {"method": "vendor/thing"}, upstream=Agent({}))))
         assert unknown["code"] == -32601
-        assert json.loads(said(await here.call("fake", "ask", {"method": "ping"}))) is None
+        assert json.loads(text_of(await here.call("fake", "ask", {"method": "ping"}))) is None
 
         other, asker = Agent({}), Agent({})
         beside = asyncio.create_task(here.call("fake", "hang", upstream=other))
         await server.until("tools/call", 5)
-        assert "exactly one" in said(await here.call("fake", "ask", question, upstream=asker))
-        assert other.asked == asker.asked == []
+        assert "exactly one" in text_of(await here.call("fake", "ask", question, upstream=asker))
+        assert other.questions == asker.questions == []
         beside.cancel()
 
 
-async def test_a_listing_beside_a_call_does_not_stand_in_the_way_of_its_question(tmp_path):
+async def test_listing_tools_during_a_call_does_not_block_the_servers_question(tmp_path):
     async with opened(fake(tmp_path).config) as here:
         agent = Agent({"action": "accept"})
         server = here.downstream.servers["fake"]
         asking = (here.call("fake", "ask", {"method": "elicitation/create"}, upstream=agent) for _ in range(1))
         *_, result = await asyncio.gather(server.list_tools(), server.list_tools(), *asking)
-        assert "accept" in said(result)
+        assert "accept" in text_of(result)
 
 
-async def test_the_real_thing_asks_too(everything_server):
+async def test_the_official_everything_server_can_ask_the_agent(everything_server):
     async with opened(everything_server) as here:
         answer = {"model": "m", "role": "assistant", "content": {"type": "text", "text": "forty-two"}}
         agent = Agent(answer)
         result = await here.call("everything", "trigger-sampling-request", {"prompt": "x"}, upstream=agent)
-        assert "forty-two" in said(result)
-        assert agent.asked[0][0] == "sampling/createMessage"
+        assert "forty-two" in text_of(result)
+        assert agent.questions[0][0] == "sampling/createMessage"
 
 
-async def test_an_older_http_server_asks_through_its_open_answer(everything_http):
+async def test_an_older_http_server_asks_through_the_open_response(everything_http):
     async with opened(everything_http) as here:
         agent = Agent({"action": "decline"})
         result = await here.call("everything-http", "trigger-elicitation-request", upstream=agent)
-        assert agent.asked[0][0] == "elicitation/create"
+        assert agent.questions[0][0] == "elicitation/create"
         assert result["content"]
 
 
-async def test_tenants_have_sessions_of_their_own_unless_they_may_share(tmp_path):
+async def test_each_tenant_has_its_own_session_unless_the_config_shares_one(tmp_path):
     apart, shared = fake(tmp_path, "apart"), fake(tmp_path, "shared", shared=True)
     async with opened(apart.config, shared.config) as here:
         for caller in (ANYONE, Caller(tenant="a"), Caller(tenant="b"), Caller(tenant="a")):
@@ -208,8 +210,8 @@ async def test_tenants_have_sessions_of_their_own_unless_they_may_share(tmp_path
         assert here.downstream.servers["apart"].status.state == "ready"
 
 
-async def test_the_session_that_was_not_used_for_longest_makes_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(sessions, "MOST", 2)
+async def test_the_least_recently_used_session_is_closed_when_there_are_too_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
     server = fake(tmp_path)
     async with opened(server.config) as here:
         for tenant in ("a", "b", "a", "c", "a"):
@@ -224,8 +226,8 @@ async def test_the_session_that_was_not_used_for_longest_makes_room(tmp_path, mo
     assert gone(*server.starts)
 
 
-async def test_a_tenants_session_is_closed_when_nobody_uses_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(sessions.SessionPool.__init__, "__kwdefaults__", {"idle_s": 0.2})
+async def test_an_idle_session_of_a_tenant_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "IDLE_S", 0.2)
     server = fake(tmp_path)
     async with opened(server.config) as here:
         await here.call("fake", "echo", caller=Caller(tenant="a"))

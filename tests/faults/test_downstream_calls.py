@@ -1,4 +1,4 @@
-"""A server fails in the middle of a call: that call fails in words, the others go on, nothing is sent twice."""
+"""A server that fails during a call fails that call with a clear error; other calls go on, nothing is sent twice."""
 
 import asyncio
 from dataclasses import replace
@@ -26,7 +26,7 @@ async def test_a_crash_before_the_reply_is_a_typed_error_and_the_server_is_resta
         with bounded_memory(), pytest.raises(ServerUnavailableError, match="sent once") as caught:
             await here.call("fake", tool)
         assert "outcome is not known" in caught.value.message
-        # The next call waits for the restart, and is the first that the new process gets.
+        # The next call waits for the restart and is the first that the new process receives.
         assert (await here.call("fake", "echo", {"text": "back"}))["content"][0]["text"] == "back"
         assert len(broken.starts) == 2
     assert len(broken.calls(tool)) == 1
@@ -45,7 +45,7 @@ async def test_a_crash_after_the_reply_loses_nothing(pair):
 
 
 @guarantee("fault:crash")
-async def test_a_crash_fails_every_call_that_was_under_way_and_each_is_sent_once(pair):
+async def test_a_crash_fails_every_running_call_and_each_is_sent_once(pair):
     broken, well = pair
     async with opened(broken.config, well.config) as here, healthy(here):
         waiting = [asyncio.create_task(here.call("fake", "hang")) for _ in range(5)]
@@ -60,7 +60,7 @@ async def test_a_crash_fails_every_call_that_was_under_way_and_each_is_sent_once
 
 @guarantee("fault:hang", "fault:drip")
 @pytest.mark.parametrize("tool", ["hang", "drip"])
-async def test_the_deadline_holds_the_server_is_told_and_the_slot_is_free_again(tmp_path, tool):
+async def test_at_the_deadline_the_call_is_cancelled_at_the_server_and_its_slot_is_freed(tmp_path, tool):
     broken = fake(tmp_path, timeout_s=CALL_S, concurrency=2)
     well = fake(tmp_path, "healthy")
     async with opened(broken.config, well.config) as here, healthy(here):
@@ -77,32 +77,49 @@ async def test_the_deadline_holds_the_server_is_told_and_the_slot_is_free_again(
 
 
 @guarantee("fault:hang")
-async def test_a_call_that_waits_for_a_slot_is_not_sent_when_its_time_is_up(tmp_path):
+async def test_a_call_that_waits_for_a_slot_until_its_deadline_is_not_sent(tmp_path):
     class Thinking:
-        """An agent that answers when it is told to; the call that asks it has no deadline until then."""
+        """An agent that answers on request; the call that asks it has no deadline until then."""
 
         def __init__(self):
             self.capabilities = {"elicitation": {"form": {}}}
-            self.asked, self.decided = asyncio.Event(), asyncio.Event()
+            self.question, self.decision = asyncio.Event(), asyncio.Event()
 
         async def ask(self, method, params):
-            self.asked.set()
-            await self.decided.wait()
+            self.question.set()
+            await self.decision.wait()
             return {"action": "accept"}
 
     broken, agent = fake(tmp_path, timeout_s=CALL_S, concurrency=1), Thinking()
     async with opened(broken.config) as here:
         first = asyncio.create_task(here.call("fake", "ask", {"method": "elicitation/create"}, upstream=agent))
-        await agent.asked.wait()
+        await agent.question.wait()
         with pytest.raises(CallTimeoutError, match="nothing was sent"):
             await here.call("fake", "echo")
-        agent.decided.set()
+        agent.decision.set()
         assert "accept" in (await first)["content"][0]["text"]
     assert broken.calls("echo") == []
 
 
 @guarantee("fault:hang")
-async def test_a_caller_that_leaves_cancels_the_call_and_frees_its_slot(tmp_path):
+@pytest.mark.parametrize(
+    ("timeout_s", "setting_s", "effective_s"), [(None, 0.3, 0.3), (0.3, 30.0, 0.3), (30.0, 0.3, None)]
+)
+async def test_the_timeout_of_the_config_is_used_and_without_one_that_of_the_settings(
+    tmp_path, timeout_s, setting_s, effective_s
+):
+    server = fake(tmp_path, timeout_s=timeout_s)
+    async with opened(server.config, settings=replace(QUICK, call_timeout_s=setting_s)) as here:
+        call = here.call("fake", "later", {"seconds": 0.6})
+        if effective_s is None:
+            assert (await call)["content"][0]["text"] == "ok"
+        else:
+            with pytest.raises(CallTimeoutError, match=f"within {effective_s} s"):
+                await call
+
+
+@guarantee("fault:hang")
+async def test_a_caller_that_disconnects_cancels_the_call_and_frees_its_slot(tmp_path):
     broken = fake(tmp_path, concurrency=1)
     async with opened(broken.config) as here:
         leaving = asyncio.create_task(here.call("fake", "hang"))
@@ -115,7 +132,7 @@ async def test_a_caller_that_leaves_cancels_the_call_and_frees_its_slot(tmp_path
 
 
 @guarantee("fault:hang")
-async def test_a_server_that_does_not_read_is_ended_when_it_shows_no_sign_of_life(tmp_path):
+async def test_a_server_that_stops_reading_is_ended_when_its_health_check_fails(tmp_path):
     broken = fake(tmp_path, timeout_s=CALL_S)
     well = fake(tmp_path, "healthy")
     settings = replace(QUICK, breaker_failures=3, breaker_pause_s=0.01)
@@ -142,7 +159,7 @@ async def test_garbage_and_half_lines_are_skipped_and_the_answer_arrives(pair):
 
 @guarantee("fault:huge")
 @pytest.mark.parametrize("id_last", [False, True], ids=["id-first", "id-last"])
-async def test_a_line_of_100_mb_fails_that_call_alone_with_a_notice(pair, id_last):
+async def test_an_answer_of_100_mb_fails_that_call_alone_with_a_clear_error(pair, id_last):
     broken, well = pair
     settings = replace(QUICK, max_line_bytes=4 << 20)
     async with opened(broken.config, well.config, settings=settings) as here, healthy(here):
@@ -166,7 +183,7 @@ async def test_a_result_of_1_gb_is_bounded(tmp_path):
 
 
 @guarantee("fault:huge")
-async def test_a_line_without_end_costs_the_server_its_process_and_nobody_else_anything(pair):
+async def test_an_endless_line_ends_the_servers_process_and_harms_nobody_else(pair):
     broken, well = pair
     async with opened(broken.config, well.config) as here, healthy(here):
         with bounded_memory(), pytest.raises(ServerUnavailableError):
@@ -177,7 +194,7 @@ async def test_a_line_without_end_costs_the_server_its_process_and_nobody_else_a
 
 
 @guarantee("fault:crash")
-async def test_arguments_that_no_json_can_hold_are_refused_before_they_are_sent(tmp_path):
+async def test_arguments_that_are_not_json_are_refused_before_they_are_sent(tmp_path):
     whole = fake(tmp_path)
     async with opened(whole.config) as here:
         with pytest.raises(CallError, match="nothing was sent"):
@@ -187,7 +204,7 @@ async def test_arguments_that_no_json_can_hold_are_refused_before_they_are_sent(
 
 
 @guarantee("fault:crash")
-async def test_other_requests_fail_in_the_same_words(tmp_path):
+async def test_other_requests_fail_with_the_same_errors(tmp_path):
     whole = fake(tmp_path)
     async with opened(whole.config) as here:
         with pytest.raises(CallError, match="Method not found") as caught:

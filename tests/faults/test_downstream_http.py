@@ -1,4 +1,4 @@
-"""Servers behind a URL fail too: one request's failure is one call's failure, and bodies are bounded."""
+"""With a server behind a URL, a failed request fails one call only, and bodies are bounded."""
 
 import asyncio
 import sys
@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from downstreams import QUICK, bounded_memory, fake, healthy, opened
@@ -13,6 +14,7 @@ from fake_http import fake_http
 from guarantees import guarantee
 from servers import free_port, listening
 from toolscout.config import ServerConfig
+from toolscout.downstream.http_client import DownstreamHttpClient
 from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
 
 
@@ -23,13 +25,13 @@ def web(server, **fields):
 
 @pytest.fixture
 def server():
-    with fake_http() as found:
-        yield found
+    with fake_http() as running:
+        yield running
 
 
 @guarantee("fault:crash")
 @pytest.mark.parametrize("tool", ["drop", "half", "half_events"])
-async def test_a_broken_answer_fails_its_call_alone_and_is_not_asked_for_again(server, tmp_path, tool):
+async def test_a_broken_answer_fails_its_call_alone_and_the_call_is_not_repeated(server, tmp_path, tool):
     async with opened(web(server), fake(tmp_path, "healthy").config) as here, healthy(here):
         beside = asyncio.create_task(here.call("web", "echo", {"text": "beside"}))
         with pytest.raises(CallError):
@@ -40,7 +42,7 @@ async def test_a_broken_answer_fails_its_call_alone_and_is_not_asked_for_again(s
 
 
 @guarantee("fault:garbage")
-async def test_what_is_no_json_and_what_is_packed_fail_their_call_alone(server):
+async def test_answers_that_are_not_json_or_are_compressed_fail_their_call_alone(server):
     async with opened(web(server)) as here:
         for tool in ("nonsense", "packed"):
             with pytest.raises(CallError):
@@ -59,7 +61,7 @@ async def test_a_body_of_100_mb_is_not_read(server, tmp_path, kind):
 
 
 @guarantee("fault:hang")
-async def test_the_deadline_holds_over_http_and_the_slot_is_free_again(server):
+async def test_at_the_deadline_a_call_over_http_ends_and_its_slot_is_freed(server):
     async with opened(web(server, timeout_s=0.4, concurrency=1)) as here:
         with pytest.raises(CallTimeoutError, match="sent once"):
             await here.call("web", "hang", {"seconds": 2})
@@ -68,8 +70,27 @@ async def test_the_deadline_holds_over_http_and_the_slot_is_free_again(server):
     assert len(cancelled) == 1
 
 
+@guarantee("fault:hang")
+@pytest.mark.parametrize(("timeout_s", "setting_s"), [(None, 120.0), (120.0, 5.0)])
+async def test_a_server_may_be_silent_for_as_long_as_a_call_may_take(timeout_s, setting_s):
+    limits = []
+
+    def answer(request):
+        limits.append(request.extensions["timeout"]["read"])
+        return httpx2.Response(200, json={})
+
+    config = ServerConfig(title="web", transport="http", url="http://web.test/mcp", timeout_s=timeout_s)
+    settings = replace(QUICK, call_timeout_s=setting_s)
+    async with DownstreamHttpClient(config, settings, transport=httpx2.MockTransport(answer)) as client:
+        await client.post(config.url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call"})
+        await client.post(config.url, json={"jsonrpc": "2.0", "method": "notifications/cancelled"})
+    call_s, notification_s = limits
+    assert 120.0 < call_s < 150.0
+    assert notification_s < 5.0
+
+
 @guarantee("fault:breaker")
-async def test_answers_of_a_broken_gateway_in_between_count_against_the_server(server):
+async def test_errors_of_a_proxy_in_front_count_as_failures_of_the_server(server):
     async with opened(web(server), settings=replace(QUICK, breaker_failures=3)) as here:
         for _ in range(3):
             with pytest.raises(ServerUnavailableError, match="503"):
@@ -80,7 +101,7 @@ async def test_answers_of_a_broken_gateway_in_between_count_against_the_server(s
 
 
 @guarantee("fault:crash")
-async def test_a_server_that_forgot_the_session_gets_a_new_one_and_no_second_send(server):
+async def test_a_server_that_has_lost_the_session_gets_a_new_one_and_no_call_twice(server):
     async with opened(web(server)) as here:
         await here.call("web", "forget")
         with pytest.raises(ServerUnavailableError, match="forgotten"):
@@ -90,16 +111,16 @@ async def test_a_server_that_forgot_the_session_gets_a_new_one_and_no_second_sen
 
 
 @guarantee("fault:start")
-async def test_a_server_that_is_not_there_says_so(server):
-    gone = web(server)
+async def test_a_server_that_is_not_running_is_reported_as_unreachable(server):
+    config = web(server)
     server.shutdown()
     server.server_close()
-    async with opened(gone, ready=False) as here:
-        assert "cannot be connected to" in (await here.state("web", "failed")).status.detail
+    async with opened(config, ready=False) as here:
+        assert "cannot connect to it" in (await here.state("web", "failed")).status.detail
 
 
 @guarantee("fault:crash")
-async def test_a_server_that_went_away_is_noticed_by_the_first_call_and_comes_back(tmp_path):
+async def test_a_server_that_went_away_is_detected_by_the_first_call_and_reconnected(tmp_path):
     command = [sys.executable, str(Path(__file__).parent.parent / "modern_server.py"), "--http"]
     port = free_port()
     config = ServerConfig(title="web", transport="http", url=f"http://127.0.0.1:{port}/mcp", private=True)
@@ -120,7 +141,7 @@ async def test_a_server_that_went_away_is_noticed_by_the_first_call_and_comes_ba
 
 
 @guarantee("auth:no-passthrough")
-async def test_only_the_configs_own_credentials_travel(server, tmp_path):
+async def test_only_the_credentials_of_the_config_are_sent(server, tmp_path):
     server.token = "own-token"
     config = web(server, headers={"Authorization": "Bearer own-token", "X-Own": "1"})
     async with opened(config) as here:

@@ -1,4 +1,4 @@
-"""Servers that do not start, fall again and again, or change under way: they delay nobody, and all of it is noticed."""
+"""Servers that do not start, crash again and again or change their tools delay no other server and are reported."""
 
 import asyncio
 import time
@@ -29,9 +29,9 @@ async def test_servers_that_are_slow_or_never_start_delay_nobody(tmp_path):
         assert here.downstream.servers["slow"].status.state == "connecting"
         async with healthy(here):
             assert "not found" in (await here.state("missing", "failed")).status.detail
-            left = (await here.state("leaving", "failed")).status
-            assert "exit 4" in left.detail
-            assert "cannot find my settings" in left.stderr
+            status = (await here.state("leaving", "failed")).status
+            assert "exit 4" in status.detail
+            assert "cannot find my settings" in status.stderr
             # A call to a server that is still starting waits for it; one to a server that is down fails at once.
             assert (await here.call("slow", "echo"))["content"][0]["text"] == "ok"
             with pytest.raises(ServerUnavailableError, match="nothing was sent"):
@@ -56,7 +56,7 @@ async def test_starting_returns_before_any_server_has_answered(tmp_path):
 
 
 @guarantee("fault:breaker")
-async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(tmp_path):
+async def test_five_failures_open_the_circuit_breaker_and_then_nothing_is_sent(tmp_path):
     broken, well = fake(tmp_path), fake(tmp_path, "healthy")
     async with opened(broken.config, well.config) as here, healthy(here):
         for number in range(5):
@@ -74,7 +74,7 @@ async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(tmp_path)
 
 
 @guarantee("fault:breaker")
-async def test_after_the_pause_one_call_is_let_through_and_success_closes_the_breaker(tmp_path):
+async def test_after_the_pause_one_call_is_tried_and_success_closes_the_circuit_breaker(tmp_path):
     broken = fake(tmp_path)
     settings = replace(QUICK, breaker_failures=2, breaker_pause_s=0.3)
     async with opened(broken.config, settings=settings) as here:
@@ -97,7 +97,7 @@ async def test_after_the_pause_one_call_is_let_through_and_success_closes_the_br
 
 
 @guarantee("fault:breaker")
-def test_the_breaker_is_half_open_after_30_seconds_and_lets_one_call_through():
+def test_the_circuit_breaker_is_half_open_after_30_seconds_and_allows_one_call():
     now = [0.0]
     breaker = CircuitBreaker("x", failures=5, pause_s=30.0, clock=lambda: now[0])
     for _ in range(5):
@@ -121,7 +121,7 @@ def test_the_breaker_is_half_open_after_30_seconds_and_lets_one_call_through():
 
 
 @guarantee("fault:breaker")
-async def test_errors_of_tools_say_nothing_against_the_server(tmp_path):
+async def test_errors_of_tools_do_not_count_as_failures_of_the_server(tmp_path):
     whole = fake(tmp_path)
     async with opened(whole.config) as here:
         for _ in range(7):
@@ -130,7 +130,7 @@ async def test_errors_of_tools_say_nothing_against_the_server(tmp_path):
 
 
 @guarantee("fault:changed")
-async def test_a_list_that_changes_during_a_call_is_noticed_and_the_call_is_answered(tmp_path):
+async def test_a_tool_list_that_changes_during_a_call_is_reported_and_the_call_is_answered(tmp_path):
     changing, well = fake(tmp_path), fake(tmp_path, "healthy")
     async with opened(changing.config, well.config) as here, healthy(here):
         await here.changed("fake", 1)
@@ -142,7 +142,7 @@ async def test_a_list_that_changes_during_a_call_is_noticed_and_the_call_is_answ
 
 
 @guarantee("fault:changed")
-async def test_a_server_that_comes_back_is_reported_because_its_tools_may_be_others(tmp_path):
+async def test_a_restarted_server_is_reported_because_its_tools_may_have_changed(tmp_path):
     broken = fake(tmp_path)
     async with opened(broken.config) as here:
         await here.changed("fake", 1)
@@ -152,13 +152,15 @@ async def test_a_server_that_comes_back_is_reported_because_its_tools_may_be_oth
 
 
 @guarantee("fault:storm")
-async def test_a_storm_of_notices_makes_one_report_per_interval_and_delays_no_answer(tmp_path):
+async def test_a_storm_of_notifications_makes_one_report_per_interval_and_delays_no_answer(tmp_path):
     stormy, well = fake(tmp_path), fake(tmp_path, "healthy")
     settings = replace(QUICK, reindex_interval_s=0.5)
     running = most = 0
 
     async def on_change(key):
         nonlocal running, most
+        if key != "fake":
+            return
         running += 1
         most = max(most, running)
         changes.append(key)
@@ -166,20 +168,22 @@ async def test_a_storm_of_notices_makes_one_report_per_interval_and_delays_no_an
         running -= 1
 
     changes: list[str] = []
-    async with opened(stormy.config, well.config, settings=settings) as here, healthy(here):
-        here.downstream._on_change = on_change
+    servers = opened(stormy.config, well.config, settings=settings, on_change=on_change)
+    async with servers as here, healthy(here):
+        await here.changed("fake", 1)
+        changes.clear()
         began = time.monotonic()
         for _ in range(5):
             await here.call("fake", "storm", {"count": 2_000})
         await here.call("fake", "echo")
         await until(lambda: bool(changes))
-        # 10,000 notices: one report for each interval that has begun, and one more at most.
+        # 10,000 notifications: one report for each interval that has begun, and one more at most.
         assert changes.count("fake") <= (time.monotonic() - began) / 0.5 + 2
         assert most == 1
 
 
 @guarantee("catalog:bounds")
-async def test_a_cursor_without_end_is_bounded(tmp_path):
+async def test_an_endless_cursor_is_bounded(tmp_path):
     endless = fake(tmp_path, "fake", "--endless")
     settings = replace(QUICK, max_tools=50)
     async with opened(endless.config, settings=settings) as here:

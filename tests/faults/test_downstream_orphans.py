@@ -1,4 +1,4 @@
-"""Nothing outlives the gateway: not after a polite end, not after a signal, not after kill -9."""
+"""No process outlives the gateway: not after a normal end, not after a signal, not after kill -9."""
 
 import asyncio
 import json
@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
+import anyio
 import pytest
 
-from downstreams import Opened, alive, fake, gone, opened
+from downstreams import Opened, alive, fake, gone, opened, until
 from guarantees import guarantee
 from toolscout.config import ServerConfig
 from toolscout.downstream.process import StderrBuffer, open_process
@@ -88,12 +90,16 @@ async def test_toolscout_serve_that_is_killed_leaves_no_process(tmp_path, number
     assert await asyncio.to_thread(gone, *server.starts)
 
 
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def _pid(here: Opened, tool: str, **arguments) -> int:
     return int((await here.call("fake", tool, arguments))["content"][0]["text"])
 
 
 @guarantee("fault:orphans")
-async def test_closing_ends_grandchildren_those_in_their_own_session_and_those_who_will_not(tmp_path):
+async def test_closing_ends_all_descendants_even_in_their_own_session_or_ignoring_signals(tmp_path):
     server = fake(tmp_path)
     async with opened(server.config) as here:
         family = [
@@ -120,37 +126,42 @@ def test_a_reaper_that_was_killed_is_started_again():
     reaper = Reaper()
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True) as child:
         reaper.add(child.pid)
-        first = reaper._process
-        first.kill()
-        first.wait()
+        first = reaper.pid
+        os.kill(first, signal.SIGKILL)
+        assert gone(first)
         reaper.add(child.pid)
-        assert reaper._process is not first
+        assert reaper.pid != first
         reaper.close()
         assert child.wait(timeout=20) == -signal.SIGTERM
 
 
 @guarantee("fault:orphans")
-async def test_an_end_that_is_cut_short_still_closes_the_pipes_and_leaves_the_group_to_the_reaper():
-    stubborn = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{}', flush=True); time.sleep(60)"
-    )
+async def test_a_cancelled_shutdown_still_closes_the_pipes_and_leaves_the_group_to_the_reaper():
+    stubborn = """if True:
+        import os, signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print('{"jsonrpc": "2.0", "method": "started", "params": {"pid": %d}}' % os.getpid(), flush=True)
+        time.sleep(60)
+    """
     config = ServerConfig(title="fake", transport="stdio", command=sys.executable, args=("-c", stubborn))
-    reaper, inside = Reaper(), asyncio.get_running_loop().create_future()
+    reaper, opened_stream = Reaper(), asyncio.get_running_loop().create_future()
+    files = open_files()
 
     async def hold():
         async with open_process(config, Settings(), reaper=reaper, errors=StderrBuffer(100)) as (read, _):
-            inside.set_result(read._child)
+            opened_stream.set_result(read)
             await asyncio.Event().wait()
 
-    holding = asyncio.create_task(hold())
-    child = await asyncio.wait_for(inside, 10)
-    process = child._transport.get_pid()
-    holding.cancel()
-    while not child.ended:  # noqa: ASYNC110 - the end has begun
-        await asyncio.sleep(0)
-    holding.cancel()
+    task = asyncio.create_task(hold())
+    async with asyncio.timeout(10):
+        read = await opened_stream
+        process = (await read.receive()).message.params["pid"]
+        task.cancel()
+        with pytest.raises(anyio.EndOfStream):  # the shutdown has begun
+            await read.receive()
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await holding
-    assert child._transport.is_closing()
+        await task
     await asyncio.to_thread(reaper.close)
+    await until(lambda: open_files() <= files)
     assert await asyncio.to_thread(gone, process)

@@ -1,8 +1,10 @@
-"""A URL leads where the operator meant it to: no spelling, no resolver and no redirect reaches a private address."""
+"""A URL does not reach a private address: not by its spelling, not by the resolver, not by a redirect."""
 
 import ipaddress
 import socket
 
+import httpcore2
+import httpx2
 import pytest
 
 from downstreams import QUICK, opened
@@ -11,7 +13,7 @@ from guarantees import guarantee
 from toolscout.config import ServerConfig
 from toolscout.downstream import egress
 from toolscout.downstream.connect import Endpoint, connect
-from toolscout.downstream.egress import check_address, checked_transport, resolve
+from toolscout.downstream.egress import CheckedBackend, CheckedTransport, check_address, resolve
 from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.reaper import Reaper
 from toolscout.errors import CallError, ServerUnavailableError
@@ -71,26 +73,26 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_a_private_address_is_not_dialled(address):
+def test_a_private_address_is_refused(address):
     assert not check_address(address, private=False)
 
 
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 )
-def test_a_public_address_is_dialled(address):
+def test_a_public_address_is_allowed(address):
     assert check_address(address, private=False)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", "::ffff:192.168.1.1"])
-def test_private_addresses_are_dialled_where_the_config_says_so(address):
+def test_private_addresses_are_allowed_if_the_config_says_so(address):
     assert check_address(address, private=True)
 
 
 @pytest.mark.parametrize(
     "address", ["169.254.169.254", "0.0.0.0", "::", "fe80::1", "224.0.0.1", "::ffff:169.254.169.254"]
 )
-def test_metadata_and_unspecified_addresses_are_never_dialled(address):
+def test_metadata_and_unspecified_addresses_are_always_refused(address):
     assert not check_address(address, private=True)
 
 
@@ -98,15 +100,15 @@ def web(url, **fields):
     return ServerConfig(title="web", transport="http", url=url, **fields)
 
 
-async def test_a_listener_sees_nothing_whatever_the_spelling():
+async def test_a_private_listener_gets_no_connection_whatever_the_spelling():
     with fake_http() as server:
         port = server.server_address[1]
         for spelling in SPELLINGS:
-            route = Endpoint(
+            endpoint = Endpoint(
                 config=web(f"http://{spelling}:{port}/mcp"), settings=QUICK, reaper=Reaper(), errors=StderrBuffer(0)
             )
-            with pytest.raises(ServerUnavailableError, match=r"may not be dialled|no address|InvalidURL"):
-                async with connect(route):
+            with pytest.raises(ServerUnavailableError, match=r"may not connect|no address|InvalidURL"):
+                async with connect(endpoint):
                     pass
         assert server.connections == 0
         async with opened(web(f"{server.origin}/mcp", private=True)) as here:
@@ -119,38 +121,72 @@ async def test_a_host_with_one_bad_address_among_good_ones_is_refused(monkeypatc
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, port)) for found in ("1.1.1.1", "127.0.0.1")]
 
     monkeypatch.setattr(egress, "lookup", both)
-    with pytest.raises(ServerUnavailableError, match="may not be dialled"):
+    with pytest.raises(ServerUnavailableError, match="may not connect"):
         await resolve("both.example", 80, private=False)
 
 
-async def test_a_resolver_that_changes_its_answer_changes_nothing(monkeypatch):
-    """The name is resolved once for each connection, and what was checked is what is dialled."""
-    import httpcore2
-
+async def test_a_resolver_that_changes_its_answer_has_no_effect(monkeypatch):
+    """The name is resolved once for each connection, and the connection is made to the address that was checked."""
     answers = iter(["93.184.216.34", "127.0.0.1"])
-    dialled = []
+    targets = []
 
     async def rebinding(host, port):
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
 
     async def connect(self, host, port, *rest, **named):
-        dialled.append(host)
+        targets.append(host)
         raise httpcore2.ConnectError("this is a test")
 
     monkeypatch.setattr(egress, "lookup", rebinding)
     monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", connect)
-    backend = checked_transport(private=False)._pool._network_backend
+    async with httpx2.AsyncClient(transport=CheckedTransport(private=False)) as client:
+        with pytest.raises(httpx2.ConnectError):
+            await client.get("http://rebinding.example/")
+        with pytest.raises(ServerUnavailableError):
+            await client.get("http://rebinding.example/")
+    assert [ipaddress.ip_address(host).is_global for host in targets] == [True]
+
+
+async def test_a_unix_socket_is_refused():
     with pytest.raises(httpcore2.ConnectError):
-        await backend.connect_tcp("rebinding.example", 80)
-    with pytest.raises(ServerUnavailableError):
-        await backend.connect_tcp("rebinding.example", 80)
-    assert [ipaddress.ip_address(host).is_global for host in dialled] == [True]
-    with pytest.raises(httpcore2.ConnectError):
-        await backend.connect_unix_socket("/var/run/docker.sock")
+        await CheckedBackend(private=True).connect_unix_socket("/var/run/docker.sock")
+
+
+async def test_the_http_library_makes_every_connection_through_the_check(monkeypatch):
+    """This fails if a new version of httpcore2 or httpx2 connects in another way."""
+    lookups, lookup = [], egress.lookup
+
+    async def recorded(host, port):
+        lookups.append(host)
+        return await lookup(host, port)
+
+    monkeypatch.setattr(egress, "lookup", recorded)
+    with fake_http() as server:
+        for number in range(1, 4):
+            async with httpx2.AsyncClient(transport=CheckedTransport(private=True)) as client:
+                assert (await client.get(server.origin)).status_code == 405
+            assert len(lookups) == server.connections == number
+        with monkeypatch.context() as patch:
+            patch.setattr(egress, "check_address", lambda address, *, private: False)
+            async with httpx2.AsyncClient(transport=CheckedTransport(private=True)) as client:
+                with pytest.raises(ServerUnavailableError, match="may not connect"):
+                    await client.get(server.origin)
+        assert server.connections == 3
+
+
+@pytest.mark.parametrize("name", [name for name in httpcore2.__all__ if name.endswith(("Error", "Timeout"))])
+async def test_errors_of_the_connection_pool_become_errors_of_the_http_client(monkeypatch, name):
+    async def fail(self, *args, **options):
+        raise getattr(httpcore2, name)("this is a test")
+
+    monkeypatch.setattr(egress.CheckedBackend, "connect_tcp", fail)
+    async with httpx2.AsyncClient(transport=CheckedTransport(private=True)) as client:
+        with pytest.raises(getattr(httpx2, name)):
+            await client.get("http://web.example/")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_to_another_place_is_not_followed(status):
+async def test_a_redirect_to_another_origin_is_not_followed(status):
     with fake_http() as server, fake_http() as other:
         async with opened(web(f"{server.origin}/mcp", private=True)) as here:
             for to in (f"{other.origin}/mcp", "http://169.254.169.254/latest/meta-data", "file:///etc/passwd"):
@@ -161,7 +197,7 @@ async def test_a_redirect_to_another_place_is_not_followed(status):
         assert len(server.calls("redirect")) == 3
 
 
-async def test_proxies_of_the_environment_are_not_used(monkeypatch):
+async def test_proxies_from_the_environment_are_not_used(monkeypatch):
     with fake_http() as server, fake_http() as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, proxy.origin)

@@ -1,4 +1,4 @@
-"""A server's process: its command is not read by any shell, and it sees of our environment only what is listed."""
+"""No shell reads the command of a server, and its process gets only the listed environment."""
 
 import json
 import os
@@ -29,7 +29,7 @@ METACHARACTERS = [
 ]
 
 
-async def asked(here, tool, **arguments):
+async def text_of(here, tool, **arguments):
     return (await here.call("fake", tool, arguments))["content"][0]["text"]
 
 
@@ -37,15 +37,15 @@ async def asked(here, tool, **arguments):
 async def test_metacharacters_arrive_literally(tmp_path):
     server = fake(tmp_path, "fake", *METACHARACTERS, cwd=str(tmp_path))
     async with opened(server.config) as here:
-        arguments = json.loads(await asked(here, "arguments"))
+        arguments = json.loads(await text_of(here, "arguments"))
         assert arguments[2:] == METACHARACTERS
-        assert await asked(here, "where") == str(tmp_path.resolve())
+        assert await text_of(here, "where") == str(tmp_path.resolve())
     assert not (tmp_path / "owned").exists()
     assert not (tmp_path / "out").exists()
 
 
 @guarantee("proc:argv")
-async def test_a_command_is_one_word_and_never_a_line_for_a_shell(tmp_path):
+async def test_a_command_is_a_program_and_never_a_shell_line(tmp_path):
     config = ServerConfig(title="line", transport="stdio", command=f"touch {tmp_path}/owned; echo")
     async with opened(config, ready=False) as here:
         assert "was not found" in (await here.state("line", "failed")).status.detail
@@ -62,7 +62,7 @@ async def test_a_child_sees_only_the_listed_environment(tmp_path, monkeypatch):
     entry = {"command": server.command, "args": list(server.args), "env": {"OWN": "${HANDED_ON}"}}
     file.write_text(json.dumps({"mcpServers": {"fake": entry}}), "utf-8")
     async with opened(*read_config(file).servers) as here:
-        environment = json.loads(await asked(here, "environment"))
+        environment = json.loads(await text_of(here, "environment"))
     assert environment["OWN"] == "for the server"
     assert not [value for value in environment.values() if "canary" in value]
     # LC_CTYPE is what Python itself sets where no locale is given.
@@ -80,21 +80,21 @@ def test_a_config_may_replace_what_is_inherited_but_not_the_mark(monkeypatch):
 
 
 @guarantee("proc:env")
-async def test_standard_error_is_kept_within_bounds(tmp_path):
+async def test_the_kept_part_of_standard_error_is_bounded(tmp_path):
     server = fake(tmp_path)
     settings = replace(QUICK, stderr_bytes=2_000)
     async with opened(server.config, settings=settings) as here:
         await here.call("fake", "stderr", {"lines": 100_000})
         await here.call("fake", "echo")
-        kept = here.downstream.servers["fake"].status.stderr
-        assert kept.endswith("the last words\n")
-        assert len(kept) <= 2_000
+        text = here.downstream.servers["fake"].status.stderr
+        assert text.endswith("the last words\n")
+        assert len(text) <= 2_000
 
 
 @guarantee("proc:env")
 @pytest.mark.parametrize("size", [0, 1, 10])
-def test_a_ring_keeps_the_last_bytes(size):
-    ring = StderrBuffer(size)
+def test_the_buffer_of_standard_error_keeps_the_last_bytes(size):
+    buffer = StderrBuffer(size)
     for part in (b"abc", b"", b"defghijklmnop", b"q"):
-        ring.add(part)
-    assert ring.text(100) == ("abcdefghijklmnopq"[-size:] if size else "")
+        buffer.add(part)
+    assert buffer.text(100) == ("abcdefghijklmnopq"[-size:] if size else "")

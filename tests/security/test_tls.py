@@ -1,4 +1,4 @@
-"""TLS is checked against the name in the URL, while the connection goes to the address that was checked."""
+"""TLS verifies the name in the URL, while the connection goes to the address that was checked."""
 
 import datetime
 import socket
@@ -48,7 +48,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def server(certificate, monkeypatch):
-    """Give a server that speaks TLS and that every name leads to."""
+    """Give a server that speaks TLS and that every name resolves to."""
     with fake_http() as running:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
@@ -66,17 +66,17 @@ def web(server, host):
     return ServerConfig(title="web", transport="http", url=url, private=True)
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(server):
+async def test_a_certificate_without_a_trusted_issuer_is_refused(server):
     async with opened(web(server, "mcp.test"), ready=False) as here:
-        assert "cannot be connected to" in (await here.state("web", "failed")).status.detail
+        assert "cannot connect to it" in (await here.state("web", "failed")).status.detail
     assert server.seen == []
 
 
-async def test_the_name_in_the_url_is_the_one_that_the_certificate_must_have(server, certificate, monkeypatch):
+async def test_the_certificate_must_be_for_the_name_in_the_url(server, certificate, monkeypatch):
     monkeypatch.setattr(httpx2, "create_ssl_context", lambda **_: ssl.create_default_context(cafile=certificate))
     async with opened(web(server, "mcp.test")) as here:
         assert (await here.call("web", "echo"))["content"]
     server.seen.clear()
     async with opened(web(server, "other.test"), ready=False) as here:
-        assert "cannot be connected to" in (await here.state("web", "failed")).status.detail
+        assert "cannot connect to it" in (await here.state("web", "failed")).status.detail
     assert server.seen == []

@@ -69,7 +69,7 @@ def read_entry(
         url=expand(url, "url") if url and transport != "stdio" else "",
         headers=_headers(fields, expand),
         oauth=_oauth(options, expand),
-        timeout_s=timeout_s or 30.0,
+        timeout_s=timeout_s,
         concurrency=_whole_number(options, "concurrency") or 8,
         enabled=enabled,
         trusted=options.flag("trusted") is not False,

@@ -49,7 +49,8 @@ class ServerConfig:
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     oauth: OAuthConfig | None = None
-    timeout_s: float = 30.0
+    timeout_s: float | None = None
+    """How long a call may take; None means the setting `TOOLSCOUT_CALL_TIMEOUT_S`."""
     concurrency: int = 8
     enabled: bool = True
     """Whether the server is used; variables of a disabled server are not filled in."""

@@ -1,1 +1,1 @@
-"""Reaching MCP servers: dialling, pooling, watching. Only here is the MCP client imported."""
+"""Connections to MCP servers. The MCP client of the SDK is imported only here."""

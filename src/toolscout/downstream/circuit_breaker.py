@@ -1,4 +1,4 @@
-"""A circuit breaker: after several failures in a row, calls fail at once; after a pause, one is let through to see."""
+"""A circuit breaker: after several failures in a row calls fail at once, and after a pause one call is tried."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from toolscout.errors import ServerUnavailableError
 
 
 class CircuitBreaker:
-    """The state of one server: closed, open until a moment, or half open while one call tries."""
+    """The breaker of one server: closed, open for some time, or half open while one call is tried."""
 
     def __init__(
         self, server: str, *, failures: int, pause_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Open after `failures` in a row, for `pause_s`; `clock` is there for tests."""
+        """Open after `failures` in a row, for `pause_s`; `clock` is for tests."""
         self._server = server
         self._limit = failures
         self._pause_s = pause_s
@@ -25,32 +25,32 @@ class CircuitBreaker:
 
     @property
     def open(self) -> bool:
-        """Whether calls fail at once now."""
+        """Whether calls fail at once."""
         return self._failures >= self._limit and (self._trying or self._clock() < self._open_until)
 
     def enter(self) -> bool:
-        """Ask to make a call and learn whether it is the one that tries; raise where the server is known to fail."""
+        """Allow a call and return whether it is the trial call; raise while the breaker is open."""
         if self.open:
-            left = max(self._open_until - self._clock(), 0.0)
+            wait_s = max(self._open_until - self._clock(), 0.0)
             raise ServerUnavailableError(
-                f"{self._server} failed {self._failures} times in a row; it is tried again in {left:.0f} s",
-                hint="use another tool, or look at the server with `toolscout doctor`; nothing was sent",
+                f"{self._server} failed {self._failures} times in a row; it is tried again in {wait_s:.0f} s",
+                hint="nothing was sent; use another tool, or check the server with `toolscout doctor`",
             )
         self._trying = self._failures >= self._limit
         return self._trying
 
     def succeed(self) -> None:
-        """Note an answer: the server is there."""
+        """Record an answer, which closes the breaker."""
         self._failures = 0
         self._trying = False
 
     def fail(self) -> None:
-        """Note a failure of the server itself, not of a tool."""
+        """Record a failure of the server itself, not of a tool."""
         self._failures += 1
         self._trying = False
         if self._failures >= self._limit:
             self._open_until = self._clock() + self._pause_s
 
     def leave(self) -> None:
-        """Note that the call which tried has ended, also when it said nothing about the server."""
+        """Record the end of the trial call, even if it has neither failed nor succeeded."""
         self._trying = False

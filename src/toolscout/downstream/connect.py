@@ -1,4 +1,4 @@
-"""A server's config in, an open session out: over a process, streamable HTTP or the older event stream."""
+"""Opens a session with a server: over a child process, streamable HTTP or the older HTTP+SSE transport."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
 from toolscout.config import ServerConfig, Transport
-from toolscout.downstream.http_client import DownstreamHttpClient, in_words, open_http, open_sse
+from toolscout.downstream.http_client import DownstreamHttpClient, describe, open_http, open_sse
 from toolscout.downstream.negotiation import Era
 from toolscout.downstream.process import StderrBuffer, open_process
 from toolscout.downstream.reaper import Reaper
@@ -22,12 +22,12 @@ from toolscout.downstream.session import Session, open_session
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
-_ASK = "see what it says in its log or on standard error"
+_READ_LOG = "read its log or its standard error"
 
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """What is known of the way to a server: its config, and what earlier sessions found out."""
+    """How to reach a server: its config, and what earlier sessions have learned about its protocol."""
 
     config: ServerConfig
     settings: Settings
@@ -35,38 +35,38 @@ class Endpoint:
     errors: StderrBuffer
     era: Era = "unknown"
     transport: Transport | None = None
-    changed: Callable[[], None] = field(default=lambda: None)
+    on_change: Callable[[], None] = field(default=lambda: None)
 
 
 @asynccontextmanager
-async def connect(route: Endpoint) -> AsyncIterator[Session]:
-    """Open a session; where the config leaves the transport open and HTTP is refused, the older one is tried."""
+async def connect(endpoint: Endpoint) -> AsyncIterator[Session]:
+    """Open a session; if the config does not fix the transport and HTTP is refused, try HTTP+SSE."""
     async with AsyncExitStack() as stack:
-        transport = route.transport or route.config.transport
+        transport = endpoint.transport or endpoint.config.transport
         try:
-            session = await stack.enter_async_context(_dialled(route, transport))
-        except _RefusedError:
+            session = await stack.enter_async_context(_connect_over(endpoint, transport))
+        except _HttpRefusedError:
             transport = "sse"
-            session = await stack.enter_async_context(_dialled(route, transport))
-        route.transport = transport
-        route.era = "modern" if session.agreed.modern else "handshake"
+            session = await stack.enter_async_context(_connect_over(endpoint, transport))
+        endpoint.transport = transport
+        endpoint.era = "modern" if session.protocol.modern else "handshake"
         yield session
 
 
-class _RefusedError(Exception):
-    """Streamable HTTP was refused where the config leaves it open whether it is spoken."""
+class _HttpRefusedError(Exception):
+    """Streamable HTTP was refused, and the config does not say that the server speaks it."""
 
 
 @asynccontextmanager
-async def _dialled(route: Endpoint, transport: Transport) -> AsyncIterator[Session]:
-    client = (
-        DownstreamHttpClient(route.config, route.settings, contained=transport == "http")
-        if transport != "stdio"
-        else None
-    )
+async def _connect_over(endpoint: Endpoint, transport: Transport) -> AsyncIterator[Session]:
+    config, client = endpoint.config, None
+    if transport != "stdio":
+        client = DownstreamHttpClient(config, endpoint.settings, contained=transport == "http")
+    # Nothing newer than the handshake is spoken over HTTP+SSE.
+    era = "handshake" if transport == "sse" else endpoint.era
     opened = False
     try:
-        async with open_session(_transport(route, transport, client), _era(route, transport), route.changed) as session:
+        async with open_session(_streams(endpoint, transport, client), era, endpoint.on_change) as session:
             if client is not None:
                 client.on_lost = session.lose
             opened = True
@@ -74,71 +74,60 @@ async def _dialled(route: Endpoint, transport: Transport) -> AsyncIterator[Sessi
     except BaseException as error:
         if opened:
             raise
-        # What was learnt may be out of date: the next attempt asks again.
-        route.era, route.transport = "unknown", None
-        if (
-            client is not None
-            and transport == "http"
-            and route.config.transport_guessed
-            and 400 <= client.refused < 500
-        ):
-            raise _RefusedError from error
-        failure = _failure(route, error, client)
+        # What earlier sessions learned may be out of date: the next attempt negotiates again.
+        endpoint.era, endpoint.transport = "unknown", None
+        if client is not None and transport == "http" and config.transport_guessed and 400 <= client.refused < 500:
+            raise _HttpRefusedError from error
+        failure = _failure(endpoint, error, client)
         if failure is None:
             raise
         raise failure from error
 
 
-def _era(route: Endpoint, transport: Transport) -> Era:
-    """The event stream belongs to the handshake era: nothing newer is spoken over it."""
-    return "handshake" if transport == "sse" else route.era
-
-
-def _transport(
-    route: Endpoint, transport: Transport, client: DownstreamHttpClient | None
+def _streams(
+    endpoint: Endpoint, transport: Transport, client: DownstreamHttpClient | None
 ) -> AbstractAsyncContextManager[Any]:
+    config = endpoint.config
     if client is not None:
-        return (
-            open_http(route.config, route.settings, client) if transport == "http" else open_sse(route.config, client)
-        )
+        return open_http(config, endpoint.settings, client) if transport == "http" else open_sse(config, client)
     if os.name == "nt":
-        # Windows has neither groups nor our pipes: the SDK's transport, with a job object, does there what it can.
+        # Windows has neither process groups nor asyncio pipes like ours. The SDK's transport uses a job object there.
         return stdio_client(
             StdioServerParameters(
-                command=route.config.command,
-                args=list(route.config.args),
-                env=dict(route.config.env),
-                cwd=route.config.cwd,
+                command=config.command,
+                args=list(config.args),
+                env=dict(config.env),
+                cwd=config.cwd,
                 encoding_error_handler="replace",
             )
         )
-    return open_process(route.config, route.settings, reaper=route.reaper, errors=route.errors)
+    return open_process(config, endpoint.settings, reaper=endpoint.reaper, errors=endpoint.errors)
 
 
 def _failure(
-    route: Endpoint, error: BaseException, client: DownstreamHttpClient | None
+    endpoint: Endpoint, error: BaseException, client: DownstreamHttpClient | None
 ) -> ServerUnavailableError | None:
-    """Say in one sentence why a session could not be opened; None for a cancellation, which stays one."""
-    found = first_cause(error)
-    if isinstance(found, ServerUnavailableError):
-        return found
-    if not isinstance(found, Exception):
+    """Return why a session could not be opened; None for a cancellation, which must stay one."""
+    cause = first_cause(error)
+    if isinstance(cause, ServerUnavailableError):
+        return cause
+    if not isinstance(cause, Exception):
         return None
     if client is not None and client.refused in (401, 403):
-        reason, hint = f"it refused us ({client.refused})", 'check its "headers" or "oauth"'
-    elif client is None and isinstance(found, MCPError) and found.code == CONNECTION_CLOSED:
-        reason, hint = f"it ended before it answered ({route.errors.ended})", _ASK
-    elif isinstance(found, MCPError):
-        reason, hint = found.message, (client.hint if client else "") or _ASK
-    elif isinstance(found, httpx2.HTTPError):
-        reason, hint = in_words(found), "check its url"
+        reason, hint = f"it denied access ({client.refused})", 'check its "headers" or "oauth"'
+    elif client is None and isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+        reason, hint = f"it ended before it answered ({endpoint.errors.exit_status})", _READ_LOG
+    elif isinstance(cause, MCPError):
+        reason, hint = cause.message, (client.hint if client else "") or _READ_LOG
+    elif isinstance(cause, httpx2.HTTPError):
+        reason, hint = describe(cause), "check its url"
     else:
-        reason, hint = type(found).__name__, _ASK
-    return ServerUnavailableError(f"{route.config.title} cannot be reached: {reason}", hint=hint)
+        reason, hint = type(cause).__name__, _READ_LOG
+    return ServerUnavailableError(f"{endpoint.config.title} cannot be reached: {reason}", hint=hint)
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """Return the first plain error inside groups of errors."""
+    """Return the first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -11,30 +11,29 @@ _log = logging.getLogger("toolscout")
 
 
 class Debouncer:
-    """Something to do, at most once per interval and never twice at once, however often it is asked for."""
+    """Runs an action at most once per interval and never twice at once, however often it is triggered."""
 
-    def __init__(self, act: Callable[[], Awaitable[None]], interval_s: float) -> None:
-        """Do `act` when asked; it costs one task in all."""
-        self._act = act
+    def __init__(self, action: Callable[[], Awaitable[None]], interval_s: float) -> None:
+        self._action = action
         self._interval_s = interval_s
         self._triggered = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def trigger(self) -> None:
-        """Ask for it; asking a thousand times a second is as good as once."""
+        """Request a run: at once, or when the interval after the last run is over."""
         self._triggered.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
     def trigger_in(self, seconds: float) -> None:
-        """Ask for it later; a second time replaces the first."""
+        """Request a run later; a second request replaces the first."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(max(seconds, self._interval_s), self.trigger)
 
     async def close(self) -> None:
-        """Do nothing more."""
+        """Stop the timer and the action."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -47,7 +46,7 @@ class Debouncer:
             await self._triggered.wait()
             self._triggered.clear()
             try:
-                await self._act()
-            except Exception:  # noqa: BLE001 - what follows a change must not end the watching
-                _log.exception("a change could not be followed")
+                await self._action()
+            except Exception:  # noqa: BLE001 - a failed run must not end later ones
+                _log.exception("the change of a server could not be processed")
             await asyncio.sleep(self._interval_s)

@@ -1,4 +1,4 @@
-"""Servers behind a URL: every connection checked, every body bounded, and one failing request costs one call."""
+"""The HTTP client for servers behind a URL: connections are checked, bodies are bounded, failures fail one call."""
 
 from __future__ import annotations
 
@@ -14,70 +14,71 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.egress import checked_transport
+from toolscout.downstream.egress import CheckedTransport
+from toolscout.downstream.in_flight import call_timeout_s
 from toolscout.downstream.oauth import GatewayTokenAuth
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
 UNREACHABLE: Final = -32090
-"""The code of the error that stands in for the answer to a request which failed on its way."""
+"""The code of the error that replaces the answer to a request that failed on its way."""
 
 _NOT_FOUND = 404
 _ERROR = 400
 _CONNECT_S = 10.0
-_BRIEF_S = 3.0
+_NOTIFICATION_S = 3.0
 _SESSION = "mcp-session-id"
 
 
 class BodyError(httpx2.StreamError):
-    """A body that passes its bound or breaks off; the SDK turns this, and only this, into an error of one call."""
+    """A body that is too long or breaks off; the SDK turns only this error into an error of one call."""
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error where it passes its bound."""
+class _BoundedBody(httpx2.AsyncByteStream):
+    """A body that raises an error when it is longer than allowed."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, most: int) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
         self._inner = inner
-        self._most = most
+        self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        read = 0
+        size = 0
         try:
             async for part in self._inner:
-                read += len(part)
-                if read > self._most:
-                    raise BodyError(f"the answer has more than {self._most} bytes, which are not read")
+                size += len(part)
+                if size > self._max_bytes:
+                    raise BodyError(f"the answer has more than {self._max_bytes} bytes, which are not read")
                 yield part
         except httpx2.TransportError as error:
-            raise BodyError(in_words(error)) from error
+            raise BodyError(describe(error)) from error
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """The checked transport with bounded, unpacked bodies and a deadline on answers that never come."""
+    """A transport that bounds the size of bodies and the time that a server may be silent, and refuses compression."""
 
-    def __init__(self, config: ServerConfig, settings: Settings, read_s: float) -> None:
-        self._inner = checked_transport(private=config.private, connections=config.concurrency * 2 + 8)
-        self._most = settings.max_line_bytes
-        self._read_s = read_s
+    def __init__(self, inner: httpx2.AsyncBaseTransport, max_bytes: int, silence_s: float) -> None:
+        self._inner = inner
+        self._max_bytes = max_bytes
+        self._silence_s = silence_s
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method != "GET":
-            # A call that was given up in the handshake era is left open by the SDK, and what is no call (a notice, an
-            # answer, a goodbye) holds up all that follows: none of them may last.
-            read_s = self._read_s if _is_call(request) else _BRIEF_S
-            request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": read_s}
+            # In the handshake era the SDK leaves a cancelled request open. A notification, an answer or a DELETE blocks
+            # all requests behind it. So each of them needs a time limit.
+            silence_s = self._silence_s if _expects_answer(request) else _NOTIFICATION_S
+            request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": silence_s}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # A packed body can be a thousand times what it seems; we asked for none.
+            # A compressed body can unpack to a thousand times its size; we did not ask for one.
             await response.aclose()
-            raise httpx2.RemoteProtocolError("the answer is packed, which was not asked for")
+            raise httpx2.RemoteProtocolError("the answer is compressed, which was not asked for")
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - what an async transport returns
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            stream = _Bounded(stream, self._most)
+            stream = _BoundedBody(stream, self._max_bytes)
         return httpx2.Response(
             response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
         )
@@ -86,24 +87,38 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-_ours: ContextVar[bool] = ContextVar("ours", default=False)
+_sending: ContextVar[bool] = ContextVar("sending", default=False)
 
 
-def _unlogged(_record: logging.LogRecord) -> bool:
-    """Keep what httpx logs of our requests out of every log: it writes URLs whole, and a URL may hold a secret."""
-    return not _ours.get()
+def _not_ours(_record: logging.LogRecord) -> bool:
+    """Filter out log lines about our requests: httpx writes whole URLs, and a URL may hold a secret."""
+    return not _sending.get()
 
 
-logging.getLogger("httpx2").addFilter(_unlogged)
+logging.getLogger("httpx2").addFilter(_not_ours)
 
 
 class DownstreamHttpClient(httpx2.AsyncClient):
-    """An HTTP client whose failures become answers: in the SDK, one exception would end every call of the session."""
+    """An HTTP client that turns failures into answers: in the SDK, one exception would end every call of a session."""
 
-    def __init__(self, config: ServerConfig, settings: Settings, *, contained: bool = True) -> None:
-        """Make a client for one server; the only credentials are those of its config."""
+    def __init__(
+        self,
+        config: ServerConfig,
+        settings: Settings,
+        *,
+        contained: bool = True,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Make a client that sends the credentials of the config and no others.
+
+        With `contained`, a failed request fails one call; otherwise it ends the session. `transport` replaces the
+        network in tests.
+        """
+        inner = transport or CheckedTransport(private=config.private, connections=config.concurrency * 2 + 8)
+        # The deadline of a call ends it first; this limit frees the connection afterwards.
+        silence_s = call_timeout_s(config, settings) + _CONNECT_S
         super().__init__(
-            transport=_BoundedTransport(config, settings, config.timeout_s + _CONNECT_S),
+            transport=_BoundedTransport(inner, settings.max_line_bytes, silence_s),
             headers={**config.headers, "Accept-Encoding": "identity"},
             auth=GatewayTokenAuth(config.title, config.url, config.oauth) if config.oauth else None,
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
@@ -114,15 +129,15 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         self.refused = 0
         """The status of the last request that was refused without a JSON-RPC answer."""
         self.hint = ""
-        """What to do about the last request that did not get through."""
+        """What to do about the last request that failed."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request; where that fails, answer with an error that fails its call alone."""
-        ours = _ours.set(True)
+        """Send a request; if that fails, return an error response, which fails this call alone."""
+        token = _sending.set(True)
         try:
             return await self._send(request, **options)
         finally:
-            _ours.reset(ours)
+            _sending.reset(token)
 
     async def _send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":
@@ -134,11 +149,13 @@ class DownstreamHttpClient(httpx2.AsyncClient):
             body = await response.aread()
             await response.aclose()
         except (httpx2.TransportError, httpx2.StreamError, ServerUnavailableError) as error:
-            reason = error.message if isinstance(error, ServerUnavailableError) else in_words(error)
-            self.hint = error.hint if isinstance(error, ServerUnavailableError) else "check its url, and that it runs"
+            reason = error.message if isinstance(error, ServerUnavailableError) else describe(error)
+            self.hint = (
+                error.hint if isinstance(error, ServerUnavailableError) else "check its url, and whether it is running"
+            )
             if not self._contained:
                 self.on_lost(reason)
-            # Only what failed before a connection stood was certainly not sent.
+            # Only a request that failed before the connection was made was certainly not sent.
             unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, ServerUnavailableError))
             return _answer(request, 502, reason, sent=not unsent)
         return self._refusal(request, response, body)
@@ -157,9 +174,9 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         return _answer(request, response.status_code, f"it answered {response.status_code}")
 
 
-def _is_call(request: httpx2.Request) -> bool:
-    begin = request.content[:200] if request.method == "POST" else b""
-    return b'"method"' in begin and b'"notifications/' not in begin
+def _expects_answer(request: httpx2.Request) -> bool:
+    start = request.content[:200] if request.method == "POST" else b""
+    return b'"method"' in start and b'"notifications/' not in start
 
 
 def _answer(request: httpx2.Request, status: int, reason: str, *, sent: bool = True) -> httpx2.Response:
@@ -177,24 +194,24 @@ def _is_rpc_error(body: bytes) -> bool:
     return isinstance(value, dict) and value.get("jsonrpc") == "2.0" and isinstance(value.get("error"), dict)
 
 
-def in_words(error: Exception) -> str:
-    """Say what happened without what httpx knows of the request: a URL may hold a secret."""
+def describe(error: Exception) -> str:
+    """Describe an error in words; the texts of httpx are not used because they may hold a URL with a secret."""
     if isinstance(error, httpx2.HTTPStatusError):
         return f"it answered {error.response.status_code}"
     kinds = (
-        (httpx2.ConnectTimeout, "it cannot be connected to in time"),
-        (httpx2.ConnectError, "it cannot be connected to"),
+        (httpx2.ConnectTimeout, "connecting to it took too long"),
+        (httpx2.ConnectError, "cannot connect to it"),
         (httpx2.TimeoutException, "it did not answer in time"),
         (BodyError, str(error)),
     )
     return next(
-        (words for kind, words in kinds if isinstance(error, kind)), f"the connection broke ({type(error).__name__})"
+        (text for kind, text in kinds if isinstance(error, kind)), f"the connection broke ({type(error).__name__})"
     )
 
 
 @asynccontextmanager
 async def open_http(config: ServerConfig, settings: Settings, client: DownstreamHttpClient) -> AsyncIterator[Any]:
-    """Give the two ends of a streamable HTTP connection."""
+    """Yield the two streams of a streamable HTTP connection."""
     async with (
         client,
         streamable_http_client(config.url, http_client=client, max_sse_event_size=settings.max_line_bytes) as streams,
@@ -204,14 +221,14 @@ async def open_http(config: ServerConfig, settings: Settings, client: Downstream
 
 @asynccontextmanager
 async def open_sse(config: ServerConfig, client: DownstreamHttpClient) -> AsyncIterator[Any]:
-    """Give the two ends of a connection of the first protocol: events down, posts up."""
+    """Yield the two streams of the older HTTP+SSE transport: events from the server, POST requests to it."""
 
-    def own_client(
-        headers: dict[str, str] | None = None,  # noqa: ARG001 - the interface's; ours has all it needs
-        timeout: httpx2.Timeout | None = None,  # noqa: ARG001 - the interface's
-        auth: httpx2.Auth | None = None,  # noqa: ARG001 - the interface's
+    def client_factory(
+        headers: dict[str, str] | None = None,  # noqa: ARG001 - required by the SDK
+        timeout: httpx2.Timeout | None = None,  # noqa: ARG001 - required by the SDK
+        auth: httpx2.Auth | None = None,  # noqa: ARG001 - required by the SDK
     ) -> httpx2.AsyncClient:
         return client
 
-    async with sse_client(config.url, httpx_client_factory=own_client) as streams:
+    async with sse_client(config.url, httpx_client_factory=client_factory) as streams:
         yield streams

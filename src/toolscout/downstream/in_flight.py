@@ -1,4 +1,4 @@
-"""A request under way, and the one thing that must be known of it for certain: whether any of it was written."""
+"""A request under way, and whether any of it was written: what may have reached a server is never sent again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from typing import Any, Self
 import anyio
 from mcp.shared.message import SessionMessage
 
+from toolscout.config import ServerConfig
 from toolscout.ports import Upstream
+from toolscout.settings import Settings
 
 _ANSWER_S = 600.0
 
-CURRENT_REQUEST: ContextVar[InFlightRequest | None] = ContextVar("call", default=None)
+CURRENT_REQUEST: ContextVar[InFlightRequest | None] = ContextVar("current_request", default=None)
+
+
+def call_timeout_s(config: ServerConfig, settings: Settings) -> float:
+    """Return how long a call to a server may take: its own `timeout_s`, or else `TOOLSCOUT_CALL_TIMEOUT_S`."""
+    return settings.call_timeout_s if config.timeout_s is None else config.timeout_s
 
 
 class NotSentError(Exception):
@@ -24,22 +31,21 @@ class NotSentError(Exception):
 
 
 class SendTracker:
-    """A write stream that notes on each call whether it was handed to the transport."""
+    """A write stream that records on each request whether it was passed to the transport."""
 
     def __init__(self, inner: Any) -> None:
-        """Wrap a write stream."""
         self._inner = inner
 
     async def send(self, item: SessionMessage) -> None:
-        """Hand a message to the transport."""
-        call = CURRENT_REQUEST.get()
-        if call is not None:
-            call.sent = True
+        """Pass a message to the transport."""
+        request = CURRENT_REQUEST.get()
+        if request is not None:
+            request.sent = True
         try:
             await self._inner.send(item)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            if call is not None:
-                call.sent = False
+            if request is not None:
+                request.sent = False
             raise
 
     async def aclose(self) -> None:
@@ -53,48 +59,48 @@ class SendTracker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the stream."""
+        """Close the stream."""
         await self.aclose()
 
 
 class InFlightRequest:
-    """A request under way: whom to tell and ask, when it must end, and whether it may have reached the server."""
+    """A request under way: the agent behind it, its deadline, and whether it may have reached the server."""
 
     def __init__(self, upstream: Upstream | None = None, headers: Mapping[str, str] | None = None) -> None:
-        """Take the agent behind the call, if there is one, and headers that only this request carries."""
+        """Take the agent behind the request, if there is one, and headers that only this request carries."""
         self.upstream = upstream
         self.headers = dict(headers or {})
         self.sent = False
-        self.clock: asyncio.Timeout | None = None
+        self.deadline: asyncio.Timeout | None = None
         self._latest: tuple[float, float | None, str | None] | None = None
-        self._telling = False
+        self._reporting = False
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let the deadline rest while the agent, or the human behind it, thinks about a question."""
+        """Stop the deadline while the agent, or the person behind it, answers a question of the server."""
         now = asyncio.get_running_loop().time
-        until = self.clock.when() if self.clock else None
-        left_s = until - now() if until is not None else None
-        self._reschedule(None if left_s is None else now() + _ANSWER_S)
+        end = self.deadline.when() if self.deadline else None
+        remaining_s = end - now() if end is not None else None
+        self._reschedule(None if remaining_s is None else now() + _ANSWER_S)
         try:
             yield
         finally:
-            self._reschedule(None if left_s is None else now() + left_s)
+            self._reschedule(None if remaining_s is None else now() + remaining_s)
 
     def _reschedule(self, when: float | None) -> None:
-        if self.clock is not None and when is not None:
-            with suppress(RuntimeError):  # the call has ended meanwhile
-                self.clock.reschedule(when)
+        if self.deadline is not None and when is not None:
+            with suppress(RuntimeError):  # the request has ended meanwhile
+                self.deadline.reschedule(when)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress on; what arrives faster than the agent takes it is represented by the latest."""
+        """Pass progress on; if the agent is slower than the server, it gets the latest report only."""
         self._latest = (progress, total, message)
-        if self._telling or self.upstream is None:
+        if self._reporting or self.upstream is None:
             return
-        self._telling = True
+        self._reporting = True
         try:
             while self._latest is not None:
                 latest, self._latest = self._latest, None
                 await self.upstream.progress(*latest)
         finally:
-            self._telling = False
+            self._reporting = False

@@ -1,4 +1,4 @@
-"""Which protocol a server speaks: the stateless one is asked for first, the handshake follows where it is not known."""
+"""Which protocol version a server speaks: the stateless protocol is tried first, then the handshake."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from toolscout.errors import ServerUnavailableError
 Era = Literal["unknown", "handshake", "modern"]
 
 HANDSHAKE_CAPABILITIES: Final[Mapping[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-"""What a handshake declares, once for all callers: each question is passed on to the one whose call is running."""
+"""The capabilities that a handshake declares for all callers; a question goes to the caller whose call is running."""
 
 DISCOVER_S = 3.0
-"""How long a server may think about `server/discover`, which old ones may never answer."""
+"""How long a server may take to answer `server/discover`, which old servers may never do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegotiatedProtocol:
-    """What both sides agreed on."""
+    """The version that both sides speak, and what the server can do."""
 
     version: str
     capabilities: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def modern(self) -> bool:
-        """Whether every request carries its own envelope."""
+        """Whether the protocol is stateless, so that every request carries its own envelope."""
         return self.version in MODERN_PROTOCOL_VERSIONS
 
 
 @cache
 def client_info() -> Mapping[str, str]:
-    """Say who we are."""
+    """Return our name and version."""
     try:
         return {"name": "toolscout", "version": metadata.version("toolscout")}
     except metadata.PackageNotFoundError:
@@ -60,7 +60,7 @@ def client_info() -> Mapping[str, str]:
 
 
 def envelope(version: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what every stateless request carries in `_meta`."""
+    """Return the `_meta` fields of a stateless request."""
     return {
         PROTOCOL_VERSION_META_KEY: version,
         CLIENT_INFO_META_KEY: dict(client_info()),
@@ -69,20 +69,20 @@ def envelope(version: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def negotiate(dispatcher: JSONRPCDispatcher, era: Era) -> NegotiatedProtocol:
-    """Agree on a version; an era that is known from before is not asked for again."""
+    """Agree on a version; the stateless protocol is not tried if an earlier session used the handshake."""
     if era != "handshake":
-        agreed = await _discover(dispatcher, LATEST_MODERN_VERSION)
-        if agreed is not None:
-            return agreed
+        protocol = await _discover(dispatcher, LATEST_MODERN_VERSION)
+        if protocol is not None:
+            return protocol
     try:
         return await _initialize(dispatcher)
     except MCPError as error:
-        # A slow server may have understood the first question after all, and then speaks that protocol only.
+        # A slow server may have understood the first request after all and then accepts that protocol only.
         mutual = _supported(error)
-        agreed = await _discover(dispatcher, mutual) if mutual else None
-        if agreed is None:
+        protocol = await _discover(dispatcher, mutual) if mutual else None
+        if protocol is None:
             raise
-        return agreed
+        return protocol
 
 
 async def _discover(dispatcher: JSONRPCDispatcher, version: str) -> NegotiatedProtocol | None:
@@ -99,12 +99,14 @@ async def _discover(dispatcher: JSONRPCDispatcher, version: str) -> NegotiatedPr
         mutual = _supported(error)
         return await _discover(dispatcher, mutual) if mutual and mutual != version else None
     offered = raw.get("supportedVersions")
-    found = [item for item in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and item in offered]
-    return NegotiatedProtocol(version=found[-1], capabilities=_mapping(raw.get("capabilities"))) if found else None
+    versions = [item for item in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and item in offered]
+    if not versions:
+        return None
+    return NegotiatedProtocol(version=versions[-1], capabilities=_mapping(raw.get("capabilities")))
 
 
 def _supported(error: MCPError) -> str | None:
-    """Return the newest version that a refusal offers and that we speak."""
+    """Return the newest version of the server's error that we speak too."""
     offered = error.data.get("supported") if isinstance(error.data, Mapping) else None
     if error.code != UNSUPPORTED_PROTOCOL_VERSION or not isinstance(offered, list):
         return None
@@ -121,7 +123,7 @@ async def _initialize(dispatcher: JSONRPCDispatcher) -> NegotiatedProtocol:
     version = raw.get("protocolVersion")
     if version not in HANDSHAKE_PROTOCOL_VERSIONS:
         raise ServerUnavailableError(
-            f"it speaks protocol {version!r}, which toolscout does not", hint="update the server, or toolscout"
+            f"it speaks protocol {version!r}, which toolscout does not speak", hint="update the server or toolscout"
         )
     await dispatcher.notify("notifications/initialized", None, {"headers": {MCP_PROTOCOL_VERSION_HEADER: version}})
     return NegotiatedProtocol(version=version, capabilities=_mapping(raw.get("capabilities")))

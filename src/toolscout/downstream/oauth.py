@@ -1,7 +1,7 @@
-"""How the gateway authorizes itself at a server: client credentials, or a token kept in a file; never a caller's token.
+"""OAuth of the gateway at a server: client credentials or a token from a file, never a caller's token.
 
 Token requests and discovery go through the same client as the calls, and so through the same check of addresses. The
-SDK's own provider is not used: it holds a lock from request to response, so that one slow call stops all others.
+SDK's provider is not used: it holds a lock from request to response, so that one slow call blocks all others.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ _Flow = AsyncGenerator[httpx2.Request, httpx2.Response]
 
 
 class GatewayTokenAuth(httpx2.Auth):
-    """Puts the gateway's own token on every request, and renews it when it is old or refused."""
+    """Adds the gateway's token to every request, and renews it when it has expired or was refused."""
 
     def __init__(self, title: str, url: str, config: OAuthConfig) -> None:
-        """Take the server's address and what its config says of authorization."""
         self._title = title
         self._url = url
         self._config = config
@@ -45,23 +44,23 @@ class GatewayTokenAuth(httpx2.Auth):
         self._token: dict[str, Any] = _read_token(config.token_file)
 
     async def async_auth_flow(self, request: httpx2.Request) -> _Flow:
-        """Authorize one request; it is sent again only when it was refused for want of a token."""
+        """Authorize one request; it is sent again only if the server refused it with 401."""
         renewed = False
         if self._expired() and self._renewable and self._endpoint:
-            await self._keep((yield self._token_request()))
+            await self._store((yield self._token_request()))
             renewed = True
-        self._put(request)
+        self._authorize(request)
         response = yield request
         if response.status_code != _UNAUTHORIZED or renewed or not self._renewable:
             return
         if self._endpoint is None:
-            search = self._find_endpoint(response)
+            discovery = self._discover(response)
             with suppress(StopAsyncIteration):
-                step = await anext(search)
+                step = await anext(discovery)
                 while True:
-                    step = await search.asend((yield step))
-        await self._keep((yield self._token_request()))
-        self._put(request)
+                    step = await discovery.asend((yield step))
+        await self._store((yield self._token_request()))
+        self._authorize(request)
         yield request
 
     @property
@@ -71,7 +70,7 @@ class GatewayTokenAuth(httpx2.Auth):
     def _expired(self) -> bool:
         return not self._token or time.time() > self._token.get("expires_at", float("inf")) - _EARLY_S
 
-    def _put(self, request: httpx2.Request) -> None:
+    def _authorize(self, request: httpx2.Request) -> None:
         if token := self._token.get("access_token"):
             request.headers["Authorization"] = f"Bearer {token}"
 
@@ -87,14 +86,14 @@ class GatewayTokenAuth(httpx2.Auth):
         headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
         return httpx2.Request("POST", self._endpoint or "", data=form, headers=headers)
 
-    async def _keep(self, response: httpx2.Response) -> None:
-        body = _object(await response.aread())
+    async def _store(self, response: httpx2.Response) -> None:
+        body = _json_object(await response.aread())
         token = body.get("access_token")
         if response.status_code >= 400 or not isinstance(token, str):
             self._token = {}
-            # The body may repeat the client's secret: only the status is said.
+            # The body may repeat the client's secret, so the message gives the status only.
             raise ServerUnavailableError(
-                f"{self._title} gives no token: the token endpoint answered {response.status_code}",
+                f"no token for {self._title}: the token endpoint answered {response.status_code}",
                 hint='check client_id, client_secret and scopes in its "oauth" object',
             )
         self._token = {"refresh_token": self._token.get("refresh_token")} | {
@@ -104,53 +103,53 @@ class GatewayTokenAuth(httpx2.Auth):
             self._token["expires_at"] = time.time() + body["expires_in"]
         _write_token(self._config.token_file, self._token)
 
-    async def _find_endpoint(self, refused: httpx2.Response) -> _Flow:
-        """Follow the server's metadata to its authorization server, and that one's to the token endpoint."""
-        named = extract_resource_metadata_from_www_auth(refused)
+    async def _discover(self, refused: httpx2.Response) -> _Flow:
+        """Find the token endpoint through the metadata of the server and of its authorization server."""
+        metadata_url = extract_resource_metadata_from_www_auth(refused)
         issuer = None
-        for url in build_protected_resource_metadata_discovery_urls(named, self._url):
+        for url in build_protected_resource_metadata_discovery_urls(metadata_url, self._url):
             response = yield httpx2.Request("GET", url)
-            found = _object(await response.aread()) if response.status_code == 200 else {}
-            servers = found.get("authorization_servers")
+            metadata = _json_object(await response.aread()) if response.status_code == 200 else {}
+            servers = metadata.get("authorization_servers")
             if isinstance(servers, list) and servers:
                 issuer = str(servers[0])
-                self._resource = str(found.get("resource") or self._url)
+                self._resource = str(metadata.get("resource") or self._url)
                 break
         for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, self._url):
             response = yield httpx2.Request("GET", url)
-            found = _object(await response.aread()) if response.status_code == 200 else {}
-            if isinstance(found.get("token_endpoint"), str):
-                self._endpoint = found["token_endpoint"]
+            metadata = _json_object(await response.aread()) if response.status_code == 200 else {}
+            if isinstance(metadata.get("token_endpoint"), str):
+                self._endpoint = metadata["token_endpoint"]
                 return
         raise ServerUnavailableError(
-            f"{self._title} asks for authorization and does not say where", hint="give token_url in its config"
+            f"{self._title} requires authorization and does not say where to get it", hint="set token_url in its config"
         )
 
 
 def _read_token(file: str | None) -> dict[str, Any]:
-    """Read a stored token: an OAuth answer as JSON, or the bare token."""
+    """Read a stored token: the JSON of an OAuth response, or the bare token."""
     if file is None:
         return {}
     try:
         text = Path(file).expanduser().read_text("utf-8").strip()
     except (OSError, UnicodeError):
         return {}
-    return _object(text.encode()) or ({"access_token": text} if text and not text.startswith("{") else {})
+    return _json_object(text.encode()) or ({"access_token": text} if text and not text.startswith("{") else {})
 
 
 def _write_token(file: str | None, token: dict[str, Any]) -> None:
     if file is None:
         return
     path = Path(file).expanduser()
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
-        # Readable by the owner alone from its first moment, and never half written.
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
-            json.dump(token, written)
-        fresh.replace(path)
+        # Created readable by the owner alone, and moved into place so that no reader sees half a file.
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+            json.dump(token, stream)
+        temporary.replace(path)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _json_object(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except ValueError:

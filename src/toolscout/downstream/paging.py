@@ -1,4 +1,4 @@
-"""All pages of a server's tools, within bounds: an endless cursor, a flood of tools or of bytes ends the reading."""
+"""All pages of a server's tool list, within bounds: an endless cursor or too many tools or bytes stop the reading."""
 
 from __future__ import annotations
 
@@ -10,55 +10,58 @@ import pydantic_core
 
 from toolscout.settings import Settings
 
-MOST_PAGES = 1_000
-_MOST_LINES = 8
+MAX_PAGES = 1_000
+_MAX_LINES = 8
 
-Page = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+FetchPage = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPages:
-    """The definitions as they came, how long they may be kept (None: not said), and why the reading stopped early."""
+    """The tool definitions as the server sent them."""
 
     tools: tuple[Mapping[str, Any], ...]
     ttl_s: float | None = None
-    cut: str = ""
+    """How long the list is valid; None if the server does not say."""
+    truncated: str = ""
+    """Why the reading stopped early, if it did."""
 
 
-async def read_all_pages(ask: Page, settings: Settings) -> ToolPages:
-    """Ask for page after page; beyond `max_tools`, no further than the page that holds the first one too many."""
+async def read_all_pages(fetch: FetchPage, settings: Settings) -> ToolPages:
+    """Fetch page after page; stop with the page that exceeds `max_tools`."""
     tools: list[Mapping[str, Any]] = []
     cursors: set[str] = set()
     ttl_s: float | None = None
     size = 0
-    cut = ""
+    max_bytes = settings.max_line_bytes * _MAX_LINES
+    truncated = ""
     params: dict[str, Any] = {}
-    for _ in range(MOST_PAGES):
-        page = await ask(params)
-        found = page.get("tools")
-        if isinstance(found, list):
-            tools += [item for item in found if isinstance(item, Mapping)]
-            size += len(pydantic_core.to_json(found, inf_nan_mode="null"))
-        ttl_s = _sooner(ttl_s, page.get("ttlMs"))
+    for _ in range(MAX_PAGES):
+        page = await fetch(params)
+        items = page.get("tools")
+        if isinstance(items, list):
+            tools += [item for item in items if isinstance(item, Mapping)]
+            size += len(pydantic_core.to_json(items, inf_nan_mode="null"))
+        ttl_s = _shorter(ttl_s, page.get("ttlMs"))
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             break
         if cursor in cursors:
-            cut = "its list of tools comes back to a page that it gave before"
+            truncated = "its list of tools repeats a page"
         elif len(tools) > settings.max_tools:
-            cut = f"it lists more than {settings.max_tools} tools"
-        elif size > settings.max_line_bytes * _MOST_LINES:
-            cut = f"its list of tools has more than {settings.max_line_bytes * _MOST_LINES} bytes"
-        if cut:
+            truncated = f"it lists more than {settings.max_tools} tools"
+        elif size > max_bytes:
+            truncated = f"its list of tools has more than {max_bytes} bytes"
+        if truncated:
             break
         cursors.add(cursor)
         params = {"cursor": cursor}
     else:
-        cut = f"its list of tools has more than {MOST_PAGES} pages"
-    return ToolPages(tools=tuple(tools), ttl_s=ttl_s, cut=cut)
+        truncated = f"its list of tools has more than {MAX_PAGES} pages"
+    return ToolPages(tools=tuple(tools), ttl_s=ttl_s, truncated=truncated)
 
 
-def _sooner(ttl_s: float | None, said: Any) -> float | None:
-    if isinstance(said, bool) or not isinstance(said, (int, float)) or said <= 0:
+def _shorter(ttl_s: float | None, ttl_ms: Any) -> float | None:
+    if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, (int, float)) or ttl_ms <= 0:
         return ttl_s
-    return said / 1_000 if ttl_s is None else min(ttl_s, said / 1_000)
+    return ttl_ms / 1_000 if ttl_s is None else min(ttl_s, ttl_ms / 1_000)

@@ -1,8 +1,8 @@
-"""No orphans: a process of its own waits for the gateway to end, in whatever way, and takes the servers with it.
+"""The reaper: a small process that ends the servers when the gateway ends, in whatever way.
 
 The gateway holds one end of a pipe and this file, run as a program, the other. When the gateway dies, even by
-`kill -9`, the pipe closes, and every process group that was announced is ended; on Linux also every process that still
-carries the gateway's mark in its environment, which finds those that moved into a session of their own.
+`kill -9`, the pipe closes, and the reaper ends every process group that was announced. On Linux it also ends every
+process that has the gateway's mark in its environment, which finds those that started a session of their own.
 """
 
 from __future__ import annotations
@@ -18,60 +18,64 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MARK = "TOOLSCOUT_CHILD"
-"""The one variable that every child gets beyond the listed environment: how it is found when its parent is gone."""
+"""The variable that every child gets in addition, by which it is found when its parent is gone."""
 
 _TERM_S = 0.5
 _STEP_S = 0.02
 
 
 class Reaper:
-    """The gateway's side: announces groups, and starts the waiting process again should it ever be gone."""
+    """The gateway's side: announces process groups to the reaper, and starts the reaper again if it is gone."""
 
     def __init__(self) -> None:
-        """Make a mark; the process is started with the first group."""
         self._token = secrets.token_hex(8)
         self._children = 0
         self._groups: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        """The id of the reaper's process, if it was started."""
+        return self._process.pid if self._process else None
+
     def mark(self) -> str:
-        """Return the value of `MARK` for one more child."""
+        """Return the value of `MARK` for a new child."""
         self._children += 1
         return f"{self._token}:{self._children}"
 
     def add(self, group: int) -> None:
-        """Announce a group that must not outlive us."""
+        """Announce a process group that must not outlive us."""
         self._groups.add(group)
-        self._tell(f"+{group}\n")
+        self._send(f"+{group}\n")
 
     def remove(self, group: int) -> None:
-        """Take back a group that has ended, before its number can be given to another."""
+        """Withdraw a group that has ended, before its number can be given to another."""
         self._groups.discard(group)
-        self._tell(f"-{group}\n")
+        self._send(f"-{group}\n")
 
     def close(self) -> None:
-        """End what is left and the waiting process itself."""
+        """End all remaining groups and the reaper itself."""
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
             self._process.wait()
             self._process = None
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if self._process is not None and self._process.poll() is None:
             with contextlib.suppress(OSError):
                 self._write(self._process, line)
                 return
         if self._groups:
-            self._process = self._started()
+            self._process = self._start()
             with contextlib.suppress(OSError):
                 self._write(self._process, "".join(f"+{group}\n" for group in self._groups))
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-        return subprocess.Popen(  # noqa: S603 - our own file, run by our own interpreter
+        return subprocess.Popen(  # noqa: S603 - this file, run by this interpreter
             [sys.executable, "-I", "-S", __file__, self._token],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -88,7 +92,7 @@ class Reaper:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Send a signal to a group and say whether there was anyone left."""
+    """Send a signal to a group and return whether it has processes."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -98,23 +102,23 @@ def signal_group(group: int, number: int) -> bool:
     return True
 
 
-def marked(mark: str) -> list[int]:
-    """Return the processes whose mark begins so; only Linux can say."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
+def marked_processes(mark: str) -> list[int]:
+    """Return the processes with this mark, or with one that starts with this token; works on Linux only."""
+    entry = f"{MARK}={mark}".encode()
+    processes = []
     with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):  # noqa: PTH208 - run thousands of times, and Path objects are not needed
+        for name in os.listdir("/proc"):  # noqa: PTH208 - faster without Path objects
             if name.isdigit() and int(name) != os.getpid():
                 with contextlib.suppress(OSError):
                     environ = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
-                    if any(item == wanted or (item.startswith(wanted) and ":" not in mark) for item in environ):
-                        found.append(int(name))
-    return found
+                    if any(item == entry or (item.startswith(entry) and ":" not in mark) for item in environ):
+                        processes.append(int(name))
+    return processes
 
 
 def kill_marked(mark: str, number: int) -> bool:
-    """Send a signal to every marked process and say whether there was one."""
-    processes = marked(mark)
+    """Send a signal to every marked process and return whether there was one."""
+    processes = marked_processes(mark)
     for process in processes:
         with contextlib.suppress(OSError):
             os.kill(process, number)
@@ -122,19 +126,19 @@ def kill_marked(mark: str, number: int) -> bool:
 
 
 def _end(groups: Iterable[int], token: str) -> None:
-    """End groups and marked processes: politely, then not."""
-    for number, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _TERM_S)):
-        left = [group for group in groups if signal_group(group, number)]
-        if not (kill_marked(token, number) or left):
+    """End groups and marked processes: with SIGTERM, then with SIGKILL."""
+    for number, grace_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _TERM_S)):
+        alive = [group for group in groups if signal_group(group, number)]
+        if not (kill_marked(token, number) or alive):
             return
-        for _ in range(int(patience_s / _STEP_S)):
+        for _ in range(int(grace_s / _STEP_S)):
             time.sleep(_STEP_S)
-            if not any(signal_group(group, 0) for group in left) and not marked(token):
+            if not any(signal_group(group, 0) for group in alive) and not marked_processes(token):
                 return
 
 
 def main() -> None:
-    """Wait for the end of the gateway."""
+    """Wait for the end of the gateway, then end its servers."""
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     groups: set[int] = set()

@@ -1,4 +1,4 @@
-"""The first session of a server, kept open: opened again when it ends, given up when it shows no sign of life."""
+"""The first session of a server: opened again when it ends, and given up when a health check fails."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from mcp.shared.exceptions import MCPError
 from toolscout.config import ServerConfig
 from toolscout.downstream.failures import unavailable
 from toolscout.downstream.http_client import UNREACHABLE
-from toolscout.downstream.in_flight import NotSentError
+from toolscout.downstream.in_flight import NotSentError, call_timeout_s
 from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.session import Session
 from toolscout.downstream.sessions import SessionTask
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
-State = Literal["connecting", "ready", "failed", "disabled"]
+ConnectionState = Literal["connecting", "ready", "failed", "disabled"]
 
-HEALTH_S = 30.0
-"""How often a server behind a URL, which does not tell when it ends, is asked for a sign of life."""
+HEALTH_CHECK_S = 30.0
+"""How often a server behind a URL is checked: unlike a process, it does not tell us when it ends."""
 
-_PULSE_S = 5.0
+_PING_S = 5.0
 
 
 class ReconnectingSession:
-    """How a server is, and the tasks that keep it so; `changed` is told when it came up or went down."""
+    """A session that is opened again with exponential backoff, and the state of its server.
+
+    `on_change` is called when the server comes up or goes down.
+    """
 
     def __init__(
         self,
@@ -38,30 +41,30 @@ class ReconnectingSession:
         settings: Settings,
         open_one: Callable[[], SessionTask],
         errors: StderrBuffer,
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
     ) -> None:
-        """Take the way to open a session; nothing happens before `start`."""
+        """Take the function that opens a session; nothing happens before `start`."""
         self._config = config
         self._settings = settings
         self._open_one = open_one
         self._errors = errors
-        self._changed = changed
-        self._home: SessionTask | None = None
-        self._suspected = False
+        self._on_change = on_change
+        self._current: SessionTask | None = None
+        self._checking = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         if not config.enabled:
             self._settled.set()
-        self.state: State = "connecting" if config.enabled else "disabled"
+        self.state: ConnectionState = "connecting" if config.enabled else "disabled"
         self.detail = ""
         self.hint = ""
         self.since = time.time()
         self.protocol = ""
 
     def start(self, *others: Coroutine[Any, Any, None]) -> None:
-        """Begin to connect, in the background and for as long as it takes; `others` run as long."""
-        health = [self._watch_over()] if self._config.transport != "stdio" else []
-        for work in (self._keep(), *health, *others):
+        """Start to connect in the background and keep trying; `others` run until `close` too."""
+        checks = [self._check_regularly()] if self._config.transport != "stdio" else []
+        for work in (self._reconnect(), *checks, *others):
             self._spawn(work)
 
     async def close(self) -> None:
@@ -70,86 +73,86 @@ class ReconnectingSession:
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._home is not None:
-            await self._home.close()
-        self._become("disabled", "it was closed")
+        if self._current is not None:
+            await self._current.close()
+        self._set_state("disabled", "it was closed")
 
     async def session(self) -> Session:
-        """Return the session, waiting while it is being opened; a server that is down fails at once."""
+        """Return the session, waiting while it is being opened; fail at once if the server is down."""
         while True:
             await self._settled.wait()
-            if self.state != "ready" or self._home is None:
+            if self.state != "ready" or self._current is None:
                 raise unavailable(self._config.title, self.state, self.detail)
-            session = await self._home.ready()
+            session = await self._current.ready()
             if not session.closed.is_set():
                 return session
-            await asyncio.sleep(0)  # the task that keeps it takes note of the end in its own turn
+            await asyncio.sleep(0)  # lets the task that reconnects see that the session has ended
 
-    def suspect(self) -> None:
-        """Ask for a sign of life, one question at a time."""
-        if not self._suspected and self._home is not None and self.state == "ready":
-            self._suspected = True
-            self._spawn(self._pulse(self._home))
+    def check(self) -> None:
+        """Start a health check, unless one is running."""
+        if not self._checking and self._current is not None and self.state == "ready":
+            self._checking = True
+            self._spawn(self._check(self._current))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _become(self, state: State, detail: str = "", hint: str = "") -> None:
-        moved = (state, detail) != (self.state, self.detail)
+    def _set_state(self, state: ConnectionState, detail: str = "", hint: str = "") -> None:
+        changed = (state, detail) != (self.state, self.detail)
         if state != self.state:
             self.since = time.time()
         self.state, self.detail, self.hint = state, detail, hint
         (self._settled.clear if state == "connecting" else self._settled.set)()
-        if moved and state in ("ready", "failed"):
-            self._changed()
+        if changed and state in ("ready", "failed"):
+            self._on_change()
 
-    async def _keep(self) -> None:
-        """Open the session again whenever it ends, after a pause that grows while that does not help."""
+    async def _reconnect(self) -> None:
+        """Open the session again whenever it ends, after a pause that grows while opening fails."""
         attempt = 0
         while True:
             opened_at = time.monotonic()
-            home = self._home = self._open_one()
+            task = self._current = self._open_one()
             try:
-                session = await home.ready()
+                session = await task.ready()
             except ServerUnavailableError as error:
-                self._become("failed", error.message, error.hint)
+                self._set_state("failed", error.message, error.hint)
             else:
-                self.protocol = session.agreed.version
-                self._become("ready")
+                self.protocol = session.protocol.version
+                self._set_state("ready")
                 await session.closed.wait()
                 if time.monotonic() - opened_at > self._pause_s(attempt):
                     attempt = 0
-                # One quick restart is nothing to report, and calls wait for it; a server that falls again is down.
-                self._become("connecting" if attempt == 0 else "failed", f"{session.reason}; it is restarted")
-            await home.ended.wait()
-            if self._errors.ended and home.opened:
-                self.detail = f"it ended ({self._errors.ended}); it is restarted"
-            # Jitter over half the pause: servers that fell together do not come back together.
-            await asyncio.sleep(self._pause_s(attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+                # After one quick end, calls wait for the restart. A server that ends again is reported as down.
+                self._set_state("connecting" if attempt == 0 else "failed", f"{session.reason}; it is restarted")
+            await task.ended.wait()
+            if self._errors.exit_status and task.opened:
+                self.detail = f"it ended ({self._errors.exit_status}); it is restarted"
+            # Jitter over half the pause: servers that ended together are not restarted together.
+            await asyncio.sleep(self._pause_s(attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             attempt += 1
 
     def _pause_s(self, attempt: int) -> float:
         return float(min(self._settings.backoff_first_s * 2 ** min(attempt, 30), self._settings.backoff_most_s))
 
-    async def _pulse(self, home: SessionTask) -> None:
-        """Give up a session that does not answer a plain question; it is opened anew, and reported if that fails."""
-        session = await home.ready()
+    async def _check(self, task: SessionTask) -> None:
+        """Send a ping and give up a session that does not answer it; `_reconnect` then opens a new one."""
+        session = await task.ready()
         try:
-            async with asyncio.timeout(min(_PULSE_S, self._config.timeout_s)):
-                await session.pulse()
+            async with asyncio.timeout(min(_PING_S, call_timeout_s(self._config, self._settings))):
+                await session.ping()
         except TimeoutError:
-            session.lose("it hangs")
+            session.lose("it does not answer")
         except NotSentError:
             return
         except MCPError as error:
             if error.code == UNREACHABLE:
                 session.lose(error.message)
         finally:
-            self._suspected = False
+            self._checking = False
 
-    async def _watch_over(self) -> None:
+    async def _check_regularly(self) -> None:
         while True:
-            await asyncio.sleep(HEALTH_S)
-            self.suspect()
+            await asyncio.sleep(HEALTH_CHECK_S)
+            self.check()

@@ -1,4 +1,4 @@
-"""One live server: its calls bounded in time and number, each of them sent exactly once, its failures in words."""
+"""One server: its calls are bounded in time and number, each is sent exactly once, and its failures become errors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mcp_types import METHOD_NOT_FOUND
 from toolscout.config import ServerConfig
 from toolscout.downstream.circuit_breaker import CircuitBreaker
 from toolscout.downstream.connect import Endpoint, connect
-from toolscout.downstream.failures import is_gone, timed_out, translate
+from toolscout.downstream.failures import is_session_end, timed_out, to_call_error
 from toolscout.downstream.http_client import UNREACHABLE
-from toolscout.downstream.in_flight import InFlightRequest, NotSentError
+from toolscout.downstream.in_flight import InFlightRequest, NotSentError, call_timeout_s
 from toolscout.downstream.paging import ToolPages, read_all_pages
 from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.reaper import Reaper
@@ -30,36 +30,38 @@ from toolscout.ports import Upstream
 from toolscout.settings import Settings
 
 _STDERR_CHARS = 4_000
-_LIST_AGAIN_S = 60.0
-_DEFAULT_TIMEOUT_S = 30.0
+_RETRY_LIST_S = 60.0
 
 
 class DownstreamServer:
-    """A server as the rest of the house sees it (`ports.LiveServer`)."""
+    """A server that is reached over MCP (`ports.LiveServer`)."""
 
     def __init__(
-        self, key: str, config: ServerConfig, settings: Settings, reaper: Reaper, *, changed: Callable[[], None]
+        self, key: str, config: ServerConfig, settings: Settings, reaper: Reaper, *, on_change: Callable[[], None]
     ) -> None:
-        """Take the server's slug and config; `changed` is told of everything that may need indexing again."""
+        """Take the server's slug and config; `on_change` is called when its tools may have to be indexed again."""
         self.key = key
         self.config = config
         self._settings = settings
+        self._timeout_s = call_timeout_s(config, settings)
         self._errors = StderrBuffer(settings.stderr_bytes)
-        self._route = Endpoint(config=config, settings=settings, reaper=reaper, errors=self._errors, changed=changed)
-        self._keeper = ReconnectingSession(config, settings, self._open, self._errors, changed)
-        self._tenants = SessionPool(config, self._open)
+        self._endpoint = Endpoint(
+            config=config, settings=settings, reaper=reaper, errors=self._errors, on_change=on_change
+        )
+        self._first = ReconnectingSession(config, settings, self._open, self._errors, on_change)
+        self._pool = SessionPool(config, self._open)
         self._slots = asyncio.Semaphore(config.concurrency)
         self._breaker = CircuitBreaker(
             config.title, failures=settings.breaker_failures, pause_s=settings.breaker_pause_s
         )
-        self._tools = 0
-        self._headers: dict[str, dict[tuple[str, ...], str]] = {}
+        self._tool_count = 0
+        self._header_params: dict[str, dict[tuple[str, ...], str]] = {}
         self.ttl_s: float | None = None
-        """When to list again; None where the last listing may be kept until the server says otherwise."""
+        """When to list the tools again; None if the list is valid until the server reports a change."""
 
     @property
     def server(self) -> Server:
-        """The server as the catalogue knows it."""
+        """The server as the catalogue stores it."""
         return replace(self.config.server, key=self.key)
 
     @property
@@ -69,64 +71,66 @@ class DownstreamServer:
 
     @property
     def status(self) -> ServerStatus:
-        """How the server is."""
+        """The state of the server."""
         return ServerStatus(
             server=self.key,
             title=self.config.title,
-            state=self._keeper.state,
-            detail=self._keeper.detail,
-            tools=self._tools,
-            protocol=self._keeper.protocol,
-            since=self._keeper.since,
+            state=self._first.state,
+            detail=self._first.detail,
+            tools=self._tool_count,
+            protocol=self._first.protocol,
+            since=self._first.since,
             stderr=self._errors.text(_STDERR_CHARS),
-            hint=self._keeper.hint,
+            hint=self._first.hint,
         )
 
     def start(self) -> None:
-        """Begin to connect, in the background and for as long as it takes."""
+        """Start to connect in the background and keep trying."""
         if self.config.enabled:
-            self._keeper.start(self._tenants.sweep())
+            self._first.start(self._pool.close_idle())
 
     async def close(self) -> None:
         """End every session and process of this server."""
-        await asyncio.gather(self._keeper.close(), self._tenants.close())
+        await asyncio.gather(self._first.close(), self._pool.close())
 
     def _open(self, config: ServerConfig | None = None) -> SessionTask:
-        route = self._route if config in (None, self._route.config) else replace(self._route, config=config)
-        return SessionTask(self.config.title, lambda: connect(route), self._settings.connect_timeout_s)
+        endpoint = self._endpoint
+        if config not in (None, endpoint.config):
+            endpoint = replace(endpoint, config=config)
+        return SessionTask(self.config.title, lambda: connect(endpoint), self._settings.connect_timeout_s)
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
         """Return the definitions of all tools, as the server sent them."""
-        session = await self._keeper.session()
-        tools = session.agreed.capabilities.get("tools")
+        session = await self._first.session()
+        capability = session.protocol.capabilities.get("tools")
 
-        async def page(params: Mapping[str, Any]) -> Mapping[str, Any]:
+        async def fetch(params: Mapping[str, Any]) -> Mapping[str, Any]:
             try:
-                return await self._exchange("tools/list", params, Caller(), InFlightRequest(), home=True)
+                return await self._exchange("tools/list", params, Caller(), InFlightRequest(), first_session=True)
             except CallError as error:
-                if tools is None and error.details.get("code") == METHOD_NOT_FOUND:
+                if capability is None and error.details.get("code") == METHOD_NOT_FOUND:
                     return {"tools": []}
                 raise
 
-        # A list that cannot be read now is asked for again before long.
-        self.ttl_s = _LIST_AGAIN_S
-        listing = await read_all_pages(page, self._settings)
-        self._learn(listing, modern=session.agreed.modern)
-        return listing.tools
+        # If the list cannot be read now, it is requested again soon.
+        self.ttl_s = _RETRY_LIST_S
+        pages = await read_all_pages(fetch, self._settings)
+        self._remember(pages, modern=session.protocol.modern)
+        return pages.tools
 
-    def _learn(self, listing: ToolPages, *, modern: bool) -> None:
-        self._tools = len(listing.tools)
-        self.ttl_s = listing.ttl_s
-        if self._keeper.state == "ready":
-            self._keeper.detail = listing.cut
-        self._headers = {}
+    def _remember(self, pages: ToolPages, *, modern: bool) -> None:
+        self._tool_count = len(pages.tools)
+        self.ttl_s = pages.ttl_s
+        if self._first.state == "ready":
+            self._first.detail = pages.truncated
+        self._header_params = {}
         if modern and self.config.transport != "stdio":
-            for tool in listing.tools:
+            for tool in pages.tools:
                 schema = tool.get("inputSchema")
                 if isinstance(schema, Mapping) and find_invalid_x_mcp_header(schema) is None:
-                    found = x_mcp_header_map(schema)
-                    if found:
-                        self._headers[str(tool.get("name"))] = found
+                    params = x_mcp_header_map(schema)
+                    if params:
+                        self._header_params[str(tool.get("name"))] = params
 
     async def call_tool(
         self,
@@ -139,7 +143,7 @@ class DownstreamServer:
     ) -> Mapping[str, Any]:
         """Call a tool once and return its raw result; `extra` are further parameters of the request."""
         params = {**(extra or {}), "name": name, "arguments": dict(arguments)}
-        headers = mcp_param_headers(self._headers[name], arguments) if name in self._headers else {}
+        headers = mcp_param_headers(self._header_params[name], arguments) if name in self._header_params else {}
         return await self._exchange("tools/call", params, caller, InFlightRequest(upstream, headers))
 
     async def request(
@@ -149,59 +153,60 @@ class DownstreamServer:
         return await self._exchange(method, dict(params or {}), caller, InFlightRequest(upstream))
 
     async def _exchange(
-        self, method: str, params: Mapping[str, Any], caller: Caller, call: InFlightRequest, *, home: bool = False
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        caller: Caller,
+        request: InFlightRequest,
+        *,
+        first_session: bool = False,
     ) -> Mapping[str, Any]:
-        """Send one request once, within its deadline, and say of every failure whether it may have been carried out."""
+        """Send one request once, within its deadline; every error says whether it may have been carried out."""
         trial = self._breaker.enter()
         try:
-            async with asyncio.timeout(self._timeout_s) as call.clock, self._slots:
+            async with asyncio.timeout(self._timeout_s) as request.deadline, self._slots:
                 while True:
                     with suppress(NotSentError):
-                        # A server that is down or switched off is so for every tenant.
-                        session = await self._keeper.session()
-                        if home or self._tenants.at_home(caller):
-                            return await self._sent(session, method, params, call)
-                        async with self._tenants.session(caller) as session:
-                            return await self._sent(session, method, params, call)
+                        # If the first session is down or switched off, the server is so for every tenant.
+                        session = await self._first.session()
+                        if first_session or self._pool.uses_first_session(caller):
+                            return await self._send(session, method, params, request)
+                        async with self._pool.session(caller) as session:
+                            return await self._send(session, method, params, request)
         except TimeoutError:
-            if call.sent:
+            if request.sent:
                 self._breaker.fail()
                 if self._breaker.open:
-                    self._keeper.suspect()
-            raise timed_out(self.config.title, self._timeout_s, sent=call.sent) from None
+                    self._first.check()
+            raise timed_out(self.config.title, self._timeout_s, sent=request.sent) from None
         finally:
-            # A trial that said nothing about the server, such as a cancelled one, must not hold the breaker half open.
+            # A trial without a result, for example a cancelled one, must not keep the breaker half open.
             if trial:
                 self._breaker.leave()
 
-    async def _sent(
-        self, session: Session, method: str, params: Mapping[str, Any], call: InFlightRequest
+    async def _send(
+        self, session: Session, method: str, params: Mapping[str, Any], request: InFlightRequest
     ) -> Mapping[str, Any]:
         try:
-            result = await session.request(method, params, call)
+            result = await session.request(method, params, request)
         except NotSentError:
-            # Nothing was written, so the next session may have it; this one is about to be given up.
+            # Nothing was written, so the next session may send it. This one is about to be closed.
             await session.closed.wait()
             raise
         except MCPError as error:
-            raise self._failed(error, session) from None
+            raise self._failure(error, session) from None
         self._breaker.succeed()
         return result
 
-    @property
-    def _timeout_s(self) -> float:
-        own = self.config.timeout_s
-        return own if own != _DEFAULT_TIMEOUT_S else self._settings.call_timeout_s
-
-    def _failed(self, error: MCPError, session: Session) -> CallError:
-        if is_gone(error, session):
-            # One crash is one failure, however many calls were under way.
-            if not session.blamed:
+    def _failure(self, error: MCPError, session: Session) -> CallError:
+        if is_session_end(error, session):
+            # A crash counts as one failure, however many calls were under way.
+            if not session.counted:
                 self._breaker.fail()
-            session.blamed = True
+            session.counted = True
         elif error.code == UNREACHABLE:
             self._breaker.fail()
-            self._keeper.suspect()
+            self._first.check()
         else:
             self._breaker.succeed()
-        return translate(self.config.title, error, session)
+        return to_call_error(self.config.title, error, session)

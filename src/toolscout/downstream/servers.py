@@ -1,9 +1,8 @@
-"""All servers of a config: connected side by side in the background, changed one by one, ended without a trace."""
+"""All servers of a config: connected in parallel in the background, and replaced one by one when the config changes."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -17,8 +16,6 @@ from toolscout.ports import LiveServer
 from toolscout.settings import Settings
 from toolscout.tool_keys import assign_slugs
 
-_log = logging.getLogger("toolscout")
-
 OnChange = Callable[[str], Awaitable[None]]
 
 
@@ -31,58 +28,60 @@ class DownstreamServers:
         self._reaper = Reaper()
         self._known = dict(known or {})
         self._servers: dict[str, DownstreamServer] = {}
-        self._notices: dict[str, Debouncer] = {}
+        self._debouncers: dict[str, Debouncer] = {}
         self._on_change: OnChange | None = None
-        self._applying = asyncio.Lock()
-        for key, server in self._slugs(config.servers).items():
+        self._lock = asyncio.Lock()
+        for key, server in self._by_slug(config.servers).items():
             self._add(key, server)
 
     @property
     def servers(self) -> Mapping[str, LiveServer]:
-        """The servers by slug, those that are switched off too."""
+        """All servers by slug, including those that are switched off."""
         return MappingProxyType(self._servers)
 
     async def start(self, on_change: OnChange) -> None:
-        """Begin to connect to all of them and return at once; `on_change` is told the slug of each that changed."""
+        """Start to connect to all servers and return at once; `on_change` gets the slug of each server that changed."""
         self._on_change = on_change
         for server in self._servers.values():
             server.start()
 
     async def apply(self, config: Config) -> None:
-        """Follow an edit: only what differs is connected, closed or connected anew."""
-        async with self._applying:
-            wanted = self._slugs(config.servers)
-            gone = self._servers.keys() - wanted.keys()
-            both = wanted.keys() & self._servers.keys()
-            other = {key for key in both if not _same_way(self._servers[key].config, wanted[key])}
-            await asyncio.gather(*(self._drop(key) for key in gone | other))
-            for key in both - other:
-                if self._servers[key].config != wanted[key]:
-                    self._servers[key].config = wanted[key]
-                    self._notices[key].trigger()
-            for key in wanted.keys() - (both - other):
-                self._add(key, wanted[key])
+        """Follow an edit of the config: connect, close or reconnect only the servers that differ."""
+        async with self._lock:
+            configs = self._by_slug(config.servers)
+            unchanged = {
+                key
+                for key in configs.keys() & self._servers.keys()
+                if _same_connection(self._servers[key].config, configs[key])
+            }
+            await asyncio.gather(*(self._drop(key) for key in self._servers.keys() - unchanged))
+            for key in unchanged:
+                if self._servers[key].config != configs[key]:
+                    self._servers[key].config = configs[key]
+                    self._debouncers[key].trigger()
+            for key in configs.keys() - unchanged:
+                self._add(key, configs[key])
                 if self._on_change is not None:
                     self._servers[key].start()
 
-    def ask_again(self, key: str) -> None:
-        """Tell of a server as if it had changed, as soon as its interval allows; one that is gone is not told of."""
-        if key in self._notices:
-            self._notices[key].trigger()
+    def report_again(self, key: str) -> None:
+        """Report a server as changed, as soon as its interval allows; a server that was removed is not reported."""
+        if key in self._debouncers:
+            self._debouncers[key].trigger()
 
     async def close(self) -> None:
-        """End every session and process; nothing of any server is left afterwards."""
-        async with self._applying:
+        """End every session and every process."""
+        async with self._lock:
             await asyncio.gather(*(self._drop(key) for key in list(self._servers)))
             await asyncio.to_thread(self._reaper.close)
 
     def _add(self, key: str, config: ServerConfig) -> None:
-        notice = Debouncer(lambda: self._notify(key), self._settings.reindex_interval_s)
-        self._notices[key] = notice
-        self._servers[key] = DownstreamServer(key, config, self._settings, self._reaper, changed=notice.trigger)
+        debouncer = Debouncer(lambda: self._notify(key), self._settings.reindex_interval_s)
+        self._debouncers[key] = debouncer
+        self._servers[key] = DownstreamServer(key, config, self._settings, self._reaper, on_change=debouncer.trigger)
 
     async def _drop(self, key: str) -> None:
-        await self._notices.pop(key).close()
+        await self._debouncers.pop(key).close()
         await self._servers.pop(key).close()
 
     async def _notify(self, key: str) -> None:
@@ -90,16 +89,16 @@ class DownstreamServers:
         if self._on_change is None or server is None:
             return
         await self._on_change(key)
-        if server.ttl_s is not None and key in self._notices:
-            self._notices[key].trigger_in(server.ttl_s)
+        if server.ttl_s is not None and key in self._debouncers:
+            self._debouncers[key].trigger_in(server.ttl_s)
 
-    def _slugs(self, configs: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
-        known = {**self._known, **{key: server.config.title for key, server in self._servers.items()}}
+    def _by_slug(self, configs: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
+        titles = {**self._known, **{key: server.config.title for key, server in self._servers.items()}}
         by_title = {config.title: config for config in configs}
-        return {slug: by_title[title] for title, slug in assign_slugs(by_title, known).items()}
+        return {slug: by_title[title] for title, slug in assign_slugs(by_title, titles).items()}
 
 
-def _same_way(one: ServerConfig, other: ServerConfig) -> bool:
-    """Say whether two configs reach a server in the same way: what is said about its tools may differ."""
+def _same_connection(one: ServerConfig, other: ServerConfig) -> bool:
+    """Return whether two configs connect to a server in the same way; what they say about its tools may differ."""
     blank = {"overlay": Overlay(), "tool_overlays": {}, "trusted": True, "extra": {}, "source": "", "tenants": None}
     return replace(one, **blank) == replace(other, **blank)  # type: ignore[arg-type]

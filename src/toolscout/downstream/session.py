@@ -1,4 +1,4 @@
-"""One open session: raw requests out, the server's notices and questions in. Results stay as the server sent them."""
+"""One open session: it sends raw requests and answers the server's own. Results stay as the server sent them."""
 
 from __future__ import annotations
 
@@ -35,78 +35,73 @@ from toolscout.downstream.in_flight import CURRENT_REQUEST, InFlightRequest, Not
 from toolscout.downstream.negotiation import Era, NegotiatedProtocol, envelope, negotiate
 from toolscout.errors import CallError
 
-ASKED = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
-"""What a server may ask of the agent while its call runs."""
+_QUESTIONS = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
+"""The requests that a server may send to the agent during a call."""
 
-_ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The requests during which a server may ask."""
+_INTERACTIVE = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The requests during which a server may send such questions."""
 
-_OURS = frozenset({PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY, "progressToken"})
+_OWN_META = frozenset({PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY, "progressToken"})
 _LISTEN_S = 1.0
-_CHANGED = "/list_changed"
+_LIST_CHANGED = "/list_changed"
 
 
 class Session:
-    """What is open between us and a server for one tenant."""
+    """An open connection to a server, for one tenant or for all."""
 
-    def __init__(self, dispatcher: JSONRPCDispatcher, changed: Callable[[], None]) -> None:
-        """Speak through a dispatcher; `changed` is told, cheaply and often, that a list is not what it was."""
+    def __init__(self, dispatcher: JSONRPCDispatcher, on_change: Callable[[], None]) -> None:
+        """Take the SDK's dispatcher; `on_change` is called for every change of a list, which can be very often."""
         self._dispatcher = dispatcher
-        self._changed = changed
-        self._calls: set[InFlightRequest] = set()
+        self._on_change = on_change
+        self._interactive: set[InFlightRequest] = set()
         self._numbers = count(1)
-        self.agreed = NegotiatedProtocol(version="")
+        self.protocol = NegotiatedProtocol(version="")
         self.listening = asyncio.Event()
         self.closed = asyncio.Event()
-        self.blamed = False
-        """Whether its end was counted against the server."""
+        self.counted = False
+        """Whether the circuit breaker has counted the end of this session."""
         self.reason = ""
 
-    @property
-    def busy(self) -> bool:
-        """Whether a call is under way."""
-        return bool(self._calls)
-
     def lose(self, reason: str) -> None:
-        """Note that nothing more can come of this session."""
+        """Mark the session as ended."""
         self.reason = self.reason or reason
         self.closed.set()
 
-    async def request(self, method: str, params: Mapping[str, Any], call: InFlightRequest) -> dict[str, Any]:
-        """Send one request once; the deadline is the caller's, and leaving early tells the server to stop.
+    async def request(self, method: str, params: Mapping[str, Any], request: InFlightRequest) -> dict[str, Any]:
+        """Send one request once; the caller sets the deadline, and cancelling tells the server to stop.
 
-        NotSentError says that the session has ended and nothing of the request was written.
+        NotSentError means that the session has ended and nothing of the request was written.
         """
         options: CallOptions = {}
-        if call.upstream is not None:
-            options["on_progress"] = call.progress
-        stamped = self._stamped(method, params, call, options)
+        if request.upstream is not None:
+            options["on_progress"] = request.progress
+        payload = self._with_envelope(method, params, request, options)
         try:
-            # Over HTTP, what cannot be written would end the whole session and not this call alone.
-            pydantic_core.to_json(stamped)
+            # Over HTTP, arguments that cannot be written as JSON would end the whole session and not this call alone.
+            pydantic_core.to_json(payload)
         except ValueError as error:
             raise CallError("the arguments cannot be written as JSON; nothing was sent", hint="correct them") from error
-        if method in _ASKING:
-            self._calls.add(call)
-        token = CURRENT_REQUEST.set(call)
+        if method in _INTERACTIVE:
+            self._interactive.add(request)
+        token = CURRENT_REQUEST.set(request)
         try:
-            return await self._dispatcher.send_raw_request(method, stamped, options)
+            return await self._dispatcher.send_raw_request(method, payload, options)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED and not call.sent:
+            if error.code == CONNECTION_CLOSED and not request.sent:
                 raise NotSentError from None
             raise
         finally:
             CURRENT_REQUEST.reset(token)
-            self._calls.discard(call)
+            self._interactive.discard(request)
 
-    def _stamped(
-        self, method: str, params: Mapping[str, Any], call: InFlightRequest, options: CallOptions
+    def _with_envelope(
+        self, method: str, params: Mapping[str, Any], request: InFlightRequest, options: CallOptions
     ) -> dict[str, Any]:
-        """Add what the version asks for; the caller's own envelope is not handed on, only what its client can do."""
-        meta = {key: value for key, value in (params.get("_meta") or {}).items() if key not in _OURS}
-        headers = {**call.headers, MCP_PROTOCOL_VERSION_HEADER: self.agreed.version}
-        if self.agreed.modern:
-            meta |= envelope(self.agreed.version, call.upstream.capabilities if call.upstream else {})
+        """Add the envelope and headers of the protocol; the caller's own envelope is not passed on."""
+        meta = {key: value for key, value in (params.get("_meta") or {}).items() if key not in _OWN_META}
+        headers = {**request.headers, MCP_PROTOCOL_VERSION_HEADER: self.protocol.version}
+        if self.protocol.modern:
+            meta |= envelope(self.protocol.version, request.upstream.capabilities if request.upstream else {})
             headers[MCP_METHOD_HEADER] = method
             name = params.get(NAME_BEARING_METHODS.get(method, ""))
             if isinstance(name, str):
@@ -115,38 +110,38 @@ class Session:
         rest = {key: value for key, value in params.items() if key != "_meta"}
         return {**rest, "_meta": meta} if meta else rest
 
-    async def pulse(self) -> None:
-        """Ask for a sign of life; an error of the server's own is one too."""
-        await self.request("server/discover" if self.agreed.modern else "ping", {}, InFlightRequest())
+    async def ping(self) -> None:
+        """Send a ping; an error that the server returns is an answer too."""
+        await self.request("server/discover" if self.protocol.modern else "ping", {}, InFlightRequest())
 
     async def listen(self) -> None:
-        """Keep a subscription to list changes open, where the version needs one; it ends with the session."""
-        kinds = _announced(self.agreed.capabilities)
-        if not self.agreed.modern or not kinds:
+        """Subscribe to list changes if the protocol needs it, and subscribe again until the session ends."""
+        kinds = _announced(self.protocol.capabilities)
+        if not self.protocol.modern or not kinds:
             self.listening.set()
             return
-        wanted = {"notifications": {f"{kind}ListChanged": True for kind in kinds}}
+        filters = {"notifications": {f"{kind}ListChanged": True for kind in kinds}}
         pause_s = 1.0
         while not self.closed.is_set():
             options: CallOptions = {"request_id": f"listen-{next(self._numbers)}"}
-            stamped = self._stamped("subscriptions/listen", wanted, InFlightRequest(), options)
+            payload = self._with_envelope("subscriptions/listen", filters, InFlightRequest(), options)
             try:
-                await self._dispatcher.send_raw_request("subscriptions/listen", stamped, options)
+                await self._dispatcher.send_raw_request("subscriptions/listen", payload, options)
             except MCPError as error:
                 if error.code == METHOD_NOT_FOUND:
                     self.listening.set()
                     return
             if self.closed.is_set():
                 return
-            # A subscription that ended may have missed a change.
-            self._changed()
+            # Changes may have been missed since the subscription ended.
+            self._on_change()
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, 60.0)
 
     def on_notify(self, method: str, _params: Mapping[str, Any] | None) -> bool:
-        """Take every notification where it arrives, so that a flood of them costs no task each."""
-        if method.startswith("notifications/") and method.endswith(_CHANGED):
-            self._changed()
+        """Handle a notification directly, so that a flood of them does not start a task for each."""
+        if method.startswith("notifications/") and method.endswith(_LIST_CHANGED):
+            self._on_change()
         elif method == "notifications/subscriptions/acknowledged":
             self.listening.set()
         return True
@@ -154,43 +149,45 @@ class Session:
     async def on_request(
         self, _context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Answer the server: a ping ourselves, a question by the agent whose call is the only one running."""
+        """Answer a request of the server: a ping ourselves, a question by the agent if exactly one call is running."""
         if method == "ping":
             return {}
-        if method not in ASKED:
+        if method not in _QUESTIONS:
             raise MCPError(METHOD_NOT_FOUND, f"toolscout does not answer {method}")
-        calls = list(self._calls)
-        # Nothing in the request says whose call it belongs to: with several running, asking any of them could show
-        # one caller's question to another.
-        if len(calls) != 1 or calls[0].upstream is None:
-            raise MCPError(INVALID_REQUEST, f"{method} can be passed on only while exactly one agent's call is running")
-        call = calls[0]
+        requests = list(self._interactive)
+        # The server does not say to which call its question belongs. With several calls running, asking any of them
+        # could show one caller's question to another.
+        if len(requests) != 1 or requests[0].upstream is None:
+            raise MCPError(
+                INVALID_REQUEST, f"{method} can be passed on only while exactly one call of an agent is running"
+            )
+        request = requests[0]
         try:
-            with call.paused():
-                assert call.upstream is not None  # noqa: S101 - said above
-                return dict(await call.upstream.ask(method, params or {}))
+            with request.paused():
+                assert request.upstream is not None  # noqa: S101 - checked above
+                return dict(await request.upstream.ask(method, params or {}))
         except CallError as error:
             raise MCPError(INVALID_REQUEST, error.message) from None
 
 
 def _announced(capabilities: Mapping[str, Any]) -> list[str]:
-    """Return the kinds of lists whose changes the server says it announces."""
+    """Return the kinds of lists whose changes the server announces."""
     declared = {kind: capabilities.get(kind) for kind in ("tools", "prompts", "resources")}
     return [kind for kind, value in declared.items() if isinstance(value, Mapping) and value.get("listChanged") is True]
 
 
 async def _ignore(context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None) -> None:
-    """Do nothing: every notification was taken where it arrived."""
+    """Do nothing: `Session.on_notify` has handled the notification."""
 
 
 @asynccontextmanager
 async def open_session(
-    transport: AbstractAsyncContextManager[Any], era: Era, changed: Callable[[], None]
+    transport: AbstractAsyncContextManager[Any], era: Era, on_change: Callable[[], None]
 ) -> AsyncIterator[Session]:
-    """Open a session over a transport and agree on a version; leaving closes both."""
+    """Open a session over a transport and negotiate the protocol; on exit both are closed."""
     async with transport as (read, write):
         dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, SendTracker(write))
-        session = Session(dispatcher, changed)
+        session = Session(dispatcher, on_change)
 
         async def run(*, task_status: anyio.abc.TaskStatus[None]) -> None:
             try:
@@ -201,9 +198,9 @@ async def open_session(
         async with anyio.create_task_group() as tasks:
             await tasks.start(run)
             try:
-                session.agreed = await negotiate(dispatcher, era)
+                session.protocol = await negotiate(dispatcher, era)
                 tasks.start_soon(session.listen)
-                # Heard before listed: what changes in between is not missed.
+                # Subscribe before the tools are listed, so that no change in between is missed.
                 with anyio.move_on_after(_LISTEN_S):
                     await session.listening.wait()
                 yield session

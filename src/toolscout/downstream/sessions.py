@@ -1,4 +1,4 @@
-"""Open sessions with one server: each is held by a task of its own, and no caller uses a session of another tenant."""
+"""Open sessions with one server: each is held by its own task, and no caller uses the session of another tenant."""
 
 from __future__ import annotations
 
@@ -16,162 +16,160 @@ from toolscout.models import LOCAL, Caller
 IDLE_S = 300.0
 """How long a session without calls stays open."""
 
-MOST = 64
+MAX_SESSIONS = 64
 """How many sessions, of tenants and of users with their own credentials, one server may have at once."""
 
 
 class SessionTask:
-    """One session with its owner; callers are other tasks and only ever borrow it."""
+    """A task that opens one session, holds it open and closes it; callers are other tasks and only borrow it.
+
+    The SDK's context managers must be left in the task that entered them.
+    """
 
     def __init__(
-        self, title: str, opened: Callable[[], AbstractAsyncContextManager[Session]], connect_s: float
+        self, title: str, connect: Callable[[], AbstractAsyncContextManager[Session]], timeout_s: float
     ) -> None:
-        """Begin to open; `ready` waits for that."""
+        """Start to open the session; `ready` waits for it."""
         self._title = title
-        self._opened = opened
-        self._connect_s = connect_s
+        self._connect = connect
+        self._timeout_s = timeout_s
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
         self.ended = asyncio.Event()
         self.used_at = time.monotonic()
         self.users = 0
-        self.reason = ""
-        self._task = asyncio.create_task(self._own())
+        self._task = asyncio.create_task(self._run())
 
     @property
     def opened(self) -> bool:
-        """Whether it was ever open."""
+        """Whether the session was ever open."""
         return self._ready.done() and self._ready.exception() is None
 
     @property
     def over(self) -> bool:
-        """Whether nothing more can come of it, even if it is still being closed."""
+        """Whether the session can no longer be used, even if it is still being closed."""
         if not self._ready.done():
             return False
         return self.ended.is_set() or self._ready.exception() is not None or self._ready.result().closed.is_set()
 
     @property
     def idle(self) -> bool:
-        """Whether nobody uses it now."""
+        """Whether no call uses the session now."""
         return self.users == 0 and self._ready.done()
 
     async def ready(self) -> Session:
-        """Return the session once it is open; raise ServerUnavailableError when that failed."""
+        """Return the session once it is open; raise ServerUnavailableError if it could not be opened."""
         return await asyncio.shield(self._ready)
 
     def stop(self) -> None:
-        """Ask the owner to close it."""
+        """Tell the task to close the session."""
         self._stop.set()
 
     async def close(self) -> None:
-        """Close it and wait until everything of it is gone."""
+        """Close the session and wait until it is closed."""
         self._stop.set()
         if not self._ready.done():
             self._task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.wait([self._task])
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
         try:
-            async with asyncio.timeout(self._connect_s) as clock, self._opened() as session:
-                clock.reschedule(None)
+            async with asyncio.timeout(self._timeout_s) as deadline, self._connect() as session:
+                deadline.reschedule(None)
                 self._ready.set_result(session)
-                lost = asyncio.ensure_future(session.closed.wait())
+                closed = asyncio.ensure_future(session.closed.wait())
                 stop = asyncio.ensure_future(self._stop.wait())
                 try:
-                    await asyncio.wait([lost, stop], return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait([closed, stop], return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    lost.cancel()
+                    closed.cancel()
                     stop.cancel()
-                self.reason = session.reason
                 session.lose("it was closed")
         except TimeoutError:
             self._fail(
-                f"{self._title} did not answer within {self._connect_s:g} s",
+                f"{self._title} did not answer within {self._timeout_s:g} s",
                 hint="if it only needs longer, raise TOOLSCOUT_CONNECT_TIMEOUT_S",
             )
-        except BaseException as error:  # noqa: BLE001 - whatever ended the session, those who wait for it must learn it
-            found = first_cause(error)
-            said = found.message if isinstance(found, ToolscoutError) else type(found).__name__
-            self._fail(said, hint=found.hint if isinstance(found, ToolscoutError) else "")
+        except BaseException as error:  # noqa: BLE001 - callers that wait for the session must learn of every failure
+            cause = first_cause(error)
+            if isinstance(cause, ToolscoutError):
+                self._fail(cause.message, hint=cause.hint)
+            else:
+                self._fail(type(cause).__name__)
         finally:
             self.ended.set()
 
     def _fail(self, reason: str, hint: str = "") -> None:
-        self.reason = self.reason or reason
         if not self._ready.done():
             self._ready.set_exception(
-                ServerUnavailableError(reason, hint=hint or "start it by hand and read what it says")
+                ServerUnavailableError(reason, hint=hint or "start it by hand and read its output")
             )
-            self._ready.exception()  # nobody may be waiting
+            self._ready.exception()  # marks the error as retrieved, since there may be no caller
 
 
 class SessionPool:
-    """The sessions of one server beyond the first, which is the local tenant's and everyone's where they share.
+    """The sessions of one server by tenant or user, in addition to the first session.
 
-    A user whose credentials the config lists has a session of their own, which is opened with these and shared with
-    nobody; for all others the credential is the server's.
+    The first session belongs to the local tenant, and to all tenants if they share it. A user whose credentials are in
+    the config has a session that is opened with them and shared with nobody. All others use the server's credentials.
     """
 
-    def __init__(
-        self, config: ServerConfig, open_one: Callable[[ServerConfig], SessionTask], *, idle_s: float = IDLE_S
-    ) -> None:
-        """Open sessions with `open_one` when they are needed."""
+    def __init__(self, config: ServerConfig, open_one: Callable[[ServerConfig], SessionTask]) -> None:
+        """Take the function that opens a session; it is called on demand."""
         self._config = config
         self._open_one = open_one
-        self._idle_s = idle_s
         self._sessions: dict[tuple[str, str | None], SessionTask] = {}
-        self._leaving: set[SessionTask] = set()
+        self._closing: set[SessionTask] = set()
 
-    def at_home(self, caller: Caller) -> bool:
-        """Say whether a caller uses the first session."""
+    def uses_first_session(self, caller: Caller) -> bool:
+        """Return whether a caller uses the first session."""
         return (self._config.shared or caller.tenant == LOCAL) and self._config.for_user(caller) is None
 
     @asynccontextmanager
     async def session(self, caller: Caller) -> AsyncIterator[Session]:
-        """Lend a tenant's session, or a user's own, opened where there is none."""
-        own = self._config.for_user(caller)
-        whose = caller.tenant, caller.user if own else None
-        owned = self._sessions.get(whose)
-        if owned is None or owned.over:
-            self._make_room()
-            if owned is not None:
-                self._leaving.add(owned)
-            owned = self._sessions[whose] = self._open_one(own or self._config)
-        owned.users += 1
+        """Lend the session of a tenant, or of a user with their own credentials; open it if there is none."""
+        user_config = self._config.for_user(caller)
+        key = caller.tenant, caller.user if user_config else None
+        task = self._sessions.get(key)
+        if task is None or task.over:
+            self._make_space()
+            if task is not None:
+                self._closing.add(task)
+            task = self._sessions[key] = self._open_one(user_config or self._config)
+        task.users += 1
         try:
-            yield await owned.ready()
+            yield await task.ready()
         finally:
-            owned.users -= 1
-            owned.used_at = time.monotonic()
+            task.users -= 1
+            task.used_at = time.monotonic()
 
-    async def sweep(self) -> None:
-        """Close sessions that nobody uses, for ever."""
+    async def close_idle(self) -> None:
+        """Close idle sessions, in an endless loop."""
         while True:
-            await asyncio.sleep(self._idle_s / 2)
-            self._leaving = {owned for owned in self._leaving if not owned.ended.is_set()}
-            for whose, owned in list(self._sessions.items()):
-                if owned.idle and time.monotonic() - owned.used_at > self._idle_s:
-                    del self._sessions[whose]
-                    await owned.close()
+            await asyncio.sleep(IDLE_S / 2)
+            self._closing = {task for task in self._closing if not task.ended.is_set()}
+            for key, task in list(self._sessions.items()):
+                if task.idle and time.monotonic() - task.used_at > IDLE_S:
+                    del self._sessions[key]
+                    await task.close()
 
     async def close(self) -> None:
-        """Close all."""
-        sessions = [*self._sessions.values(), *self._leaving]
+        """Close all sessions."""
+        tasks = [*self._sessions.values(), *self._closing]
         self._sessions.clear()
-        await asyncio.gather(*(owned.close() for owned in sessions))
+        await asyncio.gather(*(task.close() for task in tasks))
 
-    def _make_room(self) -> None:
-        """Let the session go that was not used for longest; nothing here waits, so that nobody comes in between."""
-        if len(self._sessions) < MOST:
+    def _make_space(self) -> None:
+        """Close the least recently used session if the pool is full; there is no await, so no call can interfere."""
+        if len(self._sessions) < MAX_SESSIONS:
             return
-        idle = [
-            (owned.used_at, number, whose) for number, (whose, owned) in enumerate(self._sessions.items()) if owned.idle
-        ]
+        idle = [key for key, task in self._sessions.items() if task.idle]
         if not idle:
             raise ServerUnavailableError(
-                f"{self._config.title} serves {MOST} tenants already; nothing was sent", hint="try again later"
+                f"{self._config.title} has {MAX_SESSIONS} sessions, and all are busy; nothing was sent",
+                hint="try again later",
             )
-        leaving = self._sessions.pop(min(idle)[2])
-        leaving.stop()
-        self._leaving.add(leaving)
+        oldest = self._sessions.pop(min(idle, key=lambda key: self._sessions[key].used_at))
+        oldest.stop()
+        self._closing.add(oldest)

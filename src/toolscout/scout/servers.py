@@ -123,7 +123,7 @@ class LiveServers:
         if key in self._debouncers:
             self._debouncers[key].trigger()
         elif self._downstream is not None:
-            self._downstream.ask_again(key)
+            self._downstream.report_again(key)
 
     async def close(self) -> None:
         """End every session and process."""

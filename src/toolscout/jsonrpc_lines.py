@@ -1,0 +1,196 @@
+"""JSON-RPC over pipes: bytes become lines of bounded length, lines become messages, and messages become lines.
+
+The gateway uses it at both ends: on its own standard input and output, and on the pipes of the servers that it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import pydantic_core
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
+
+_EXCERPT = 512
+_QUEUE_HIGH, _QUEUE_LOW = 256, 32
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedLine:
+    """A line that was too long to keep: its size, and the first and last bytes of it."""
+
+    size: int
+    start: bytes
+    end: bytes
+
+
+class LineReader:
+    """Cuts a stream of bytes into lines; it never buffers more than one line of the maximum length."""
+
+    def __init__(self, max_line_bytes: int) -> None:
+        self._max = max_line_bytes
+        self._buffer = bytearray()
+        self._start = b""
+        self._end = b""
+        self.skipped_bytes = 0
+        """How many bytes of the current line were skipped because the line is too long."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How many bytes of an unfinished line are in memory."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes | SkippedLine]:
+        """Take the bytes that were read and return the lines that are complete now, without blank ones."""
+        parts = data.split(b"\n")
+        lines: list[bytes | SkippedLine] = []
+        for part in parts[:-1]:
+            line = self._complete(part) if self._buffer or self.skipped_bytes or len(part) > self._max else part
+            if isinstance(line, SkippedLine) or (line and not line.isspace()):
+                lines.append(line)
+        self._extend(parts[-1])
+        return lines
+
+    def _extend(self, part: bytes) -> None:
+        """Add to the unfinished line."""
+        self._buffer += part
+        if self.skipped_bytes or len(self._buffer) > self._max:
+            if not self.skipped_bytes:
+                self._start = bytes(self._buffer[:_EXCERPT])
+            self.skipped_bytes += len(self._buffer)
+            self._end = (self._end + self._buffer[-_EXCERPT:])[-_EXCERPT:]
+            self._buffer.clear()
+
+    def _complete(self, part: bytes) -> bytes | SkippedLine:
+        """Finish the line."""
+        self._extend(part)
+        if not self.skipped_bytes:
+            line = bytes(self._buffer)
+            self._buffer.clear()
+            return line
+        skipped = SkippedLine(self.skipped_bytes, self._start, self._end)
+        self.skipped_bytes, self._start, self._end = 0, b"", b""
+        return skipped
+
+
+def decode_message(line: bytes) -> JSONRPCMessage:
+    """Read one message; bad UTF-8, bad JSON and nesting without end are all a ValueError."""
+    value = pydantic_core.from_json(line)
+    return _response(value) or jsonrpc_message_adapter.validate_python(value, by_name=False)
+
+
+def _response(value: Any) -> JSONRPCResponse | None:
+    """Build a response without validating its result, which is passed on untouched anyway."""
+    if (
+        type(value) is dict
+        and value.get("jsonrpc") == "2.0"
+        and type(value.get("id")) in (int, str)
+        and type(value.get("result")) is dict
+        and "method" not in value
+    ):
+        return JSONRPCResponse.model_construct(jsonrpc="2.0", id=value["id"], result=value["result"])
+    return None
+
+
+def encode_message(item: SessionMessage) -> bytes:
+    """Write one message as a line."""
+    return item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+
+
+class MessageQueue:
+    """Messages that were received and wait for the SDK; while many wait, the transport reads no further.
+
+    The other side then blocks in its own write instead of filling our memory.
+    """
+
+    def __init__(self, transport: Callable[[], asyncio.ReadTransport]) -> None:
+        self._transport = transport
+        self._messages: deque[JSONRPCMessage] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._paused = False
+        self.ended = False
+
+    def put(self, message: JSONRPCMessage) -> None:
+        """Add a message."""
+        self._messages.append(message)
+        if len(self._messages) > _QUEUE_HIGH and not self._paused:
+            self._paused = True
+            self._transport().pause_reading()
+        self._wake()
+
+    def end(self) -> None:
+        """Expect no further messages; those that are queued can still be read."""
+        self.ended = True
+        self._wake()
+
+    async def get(self) -> JSONRPCMessage:
+        """Return the next message; raise EndOfStream when there will be none."""
+        while not self._messages:
+            if self.ended:
+                raise anyio.EndOfStream
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        message = self._messages.popleft()
+        if self._paused and len(self._messages) < _QUEUE_LOW:
+            self._paused = False
+            self._transport().resume_reading()
+        return message
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class MessageStream:
+    """A stream as the SDK expects it; closing it leaves the pipe to its owner."""
+
+    closed = False
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        self.closed = True
+
+    async def __aenter__(self) -> Self:
+        """Enter the stream."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the stream."""
+        await self.aclose()
+
+
+class MessageReadStream(MessageStream):
+    """The received messages as the SDK reads them."""
+
+    def __init__(self, queue: MessageQueue) -> None:
+        self._queue = queue
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message; raise EndOfStream when there will be none."""
+        if self.closed:
+            raise anyio.ClosedResourceError
+        return SessionMessage(await self._queue.get())
+
+    async def aclose(self) -> None:
+        """Close the stream and wake its reader."""
+        await super().aclose()
+        self._queue.end()
+
+    def __aiter__(self) -> Self:
+        """Iterate over messages until the stream ends."""
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        """Return the next message."""
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
