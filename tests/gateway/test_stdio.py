@@ -13,7 +13,7 @@ import pytest
 from guarantees import guarantee
 from serving import serve_command
 
-WAIT_S = 5.0
+WAIT_S = 30.0
 HELLO = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
 
@@ -100,6 +100,17 @@ async def test_nothing_is_answered_before_the_handshake(tmp_path):
             assert (await wire.ask(1, method, params))["error"]["code"] == -32602
         await wire.shake_hands("2025-11-25")
         assert "result" in await wire.ask(2, "tools/list")
+
+
+@guarantee("proto:malformed")
+async def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_answered(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLSCOUT_MAX_LINE_BYTES", "10000")
+    async with started(tmp_path) as wire:
+        await wire.shake_hands("2025-11-25")
+        for size in (11_000, 1_000_000):
+            refusal = await wire.ask(1, "tools/list", {"padding": "x" * size})
+            assert (refusal["id"], refusal["error"]["message"]) == (None, "the message is too long")
+            assert "result" in await wire.ask(2, "tools/list")
 
 
 @guarantee("fault:orphans")
