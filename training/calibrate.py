@@ -1,4 +1,4 @@
-"""Fit `toolscout.discovery.calibrate`, and measure it on sets that were left out of the fitting.
+"""Fit `toolscout.discovery.calibration`, and measure it on sets that were left out of the fitting.
 
     python training/export_base.py --out build/base          # the judge of equivalents: the untuned model
     TOOLSCOUT_BENCH=../shared/bench python training/calibrate.py --judge build/base --out benchmarks/results
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from corpus import DEVELOPMENT, hashes
-from toolscout.discovery.calibrate import THRESHOLD_STRANGE
+from toolscout.discovery.calibration import THRESHOLD_STRANGE
 from trials import Texts, Trial, make_trials
 
 FACTS = ("strength", "lead", "cosine", "known")

@@ -2,7 +2,7 @@
 
     TOOLSCOUT_BENCH=../shared/bench python training/evaluate.py --weights build/weights [--fit]
 
-Everything is scored against every tool of a set, as the formula of `toolscout.discovery.fuse` says; the product looks
+Everything is scored against every tool of a set, as the formula of `toolscout.discovery.fusion` says; the product looks
 at the best 50 of each arm only, which moves the mean by less than .001.
 """
 
@@ -21,8 +21,8 @@ from tokenizers import Tokenizer
 
 from corpus import DEVELOPMENT, document, item_of, read_queries, read_tools, strangers
 from export_base import find_weights
-from toolscout.discovery import fuse
-from toolscout.discovery.clauses import split_clauses
+from toolscout.discovery import fusion
+from toolscout.discovery.request import split_clauses
 from toolscout.indexing.enrich import DESCRIPTION, LABELS, NAME, PARAMETERS, SERVER, parameters
 from toolscout.text import actions, names_server, query_terms, terms, wanted_action
 from train import DOCUMENT_TOKENS, QUERY_TOKENS, Tokens, embed_all, encode_texts, load
@@ -43,7 +43,7 @@ FITTED = (
 )
 CROWDED, CROWD = ("azure_mcp", "livemcp_step"), 4_000
 """The sets that are fitted among other tools as well, at half weight."""
-SHIPPED = {name: float(getattr(fuse, name)) for name in FITTED}
+SHIPPED = {name: float(getattr(fusion, name)) for name in FITTED}
 NEUTRAL = dict(zip(FITTED, (0.3, 0.3, 0.05, -0.05, 0.05, 0.3, 0.3, 0.1, 0.6), strict=True))
 
 
@@ -124,7 +124,7 @@ def make_bench(
             if term in vocabulary:
                 impact[vocabulary[term], place] = value
     frequency = (impact > 0).sum(1).numpy()
-    rarity = torch.from_numpy(fuse.rarity(frequency, len(tools)))
+    rarity = torch.from_numpy(fusion.rarity(frequency, len(tools)))
     weight = torch.zeros((len(texts), len(vocabulary)))
     for place, row in enumerate(said):
         weight[place, [vocabulary[term] for term in row]] = 1.0

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from corpus import DEVELOPMENT, document, item_of, plain, read_queries, read_tools, strangers
-from toolscout.discovery.calibrate import facts_of
-from toolscout.discovery.clauses import split_clauses
-from toolscout.discovery.fuse import Evidence, fuse
+from toolscout.discovery.calibration import facts_of
+from toolscout.discovery.fusion import Evidence, fuse
+from toolscout.discovery.request import split_clauses
 from toolscout.embedding.builtin import BuiltinEmbedder
 from toolscout.indexing.enrich import weighted_terms
 from toolscout.models import Document, Tool
@@ -150,9 +150,10 @@ class Catalogue:
             impact=impact,
             frequency=(impact > 0).sum(axis=1),
             visible=len(rows),
-            asked=np.array([[term in terms for term in names] for terms in said], dtype=np.bool_),
+            intent_terms=np.array([[term in terms for term in names] for terms in said], dtype=np.bool_),
+            intent_action=np.array([wanted_action(text) for text in request.texts], dtype=np.uint8),
+            several_needs=len(request.texts) > 1,
             actions=self.actions[rows],
-            wanted=np.array([wanted_action(text) for text in request.texts], dtype=np.uint8),
             server=named[:, self.title_of[rows]],
             exact=np.zeros(len(rows), dtype=np.bool_),
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.data import machine, markdown, rows, save
 from toolscout import Scout, sample
-from toolscout.discovery import understand
+from toolscout.discovery import request
 
 DATA = Path(__file__).parents[2] / "tests" / "discovery" / "languages.jsonl"
 LANGUAGES = {"en": "English", "zh": "Chinese", "es": "Spanish", "de": "German", "ja": "Japanese"}
@@ -38,9 +38,9 @@ async def main() -> None:
     known, unseen = [row for row in data if "unseen" not in row], [row for row in data if "unseen" in row]
     tools = [json.loads(line) for line in Path(sample.path()).read_text("utf-8").splitlines()]
     result: dict[str, Any] = {}
-    read = understand.to_english
+    read = request.to_english
     for label, reader in (("with", read), ("without", lambda _: None)):
-        understand.to_english = reader
+        request.to_english = reader
         for language in LANGUAGES:
             found: dict[str, Any] = {}
             async with Scout.open(tools=tools, store="memory:") as scout:
@@ -56,7 +56,7 @@ async def main() -> None:
                     found["own descriptions"] = await rate(scout, known, language)
                     found["own descriptions, asked in English"] = await rate(scout, known, "en")
             result.setdefault(language, {})[label] = found
-    understand.to_english = read
+    request.to_english = read
     report(result)
 
 

@@ -15,7 +15,7 @@ from benchmarks.data import bench_folder, machine, markdown, rows, save
 from benchmarks.quality.engines import ask
 from benchmarks.quality.figures import difference, figures_of, some
 from toolscout.cli.retrieval_metrics import read_queries
-from toolscout.discovery import rank, understand
+from toolscout.discovery import rank, request
 
 SETS = ("stabletoolbench", "sealtools")
 QUERIES = 400
@@ -24,14 +24,14 @@ WAYS = ("the whole request only", "and its clauses", "and cover")
 
 @contextmanager
 def way(number: int) -> Iterator[None]:
-    """Leave out what comes later than the number in WAYS."""
-    cut, needs = understand.split_clauses, rank.has_needs
-    understand.split_clauses = cut if number else lambda _: ()
-    rank.has_needs = needs if number > 1 else lambda _: False
+    """Omit what comes later than the number in WAYS."""
+    split, cover = request.split_clauses, rank.cover_clauses
+    request.split_clauses = split if number else lambda _: ()
+    rank.cover_clauses = cover if number > 1 else lambda ranking, *_: ranking
     try:
         yield
     finally:
-        understand.split_clauses, rank.has_needs = cut, needs
+        request.split_clauses, rank.cover_clauses = split, cover
 
 
 async def main(most: int = QUERIES) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 from benchmarks.data import bench_folder, machine, markdown, rows, save
 from toolscout import Scout, Settings
 from toolscout.discovery.search import Search
-from toolscout.discovery.understand import understand
 from toolscout.models import Query
 
 STORE = Path("build/bench/speed.db")
@@ -79,13 +78,10 @@ async def search_times(queries: list[str]) -> dict[str, list[float]]:
 async def engine_times(scout: Scout, queries: list[str]) -> list[float]:
     """Time the engine alone: understand, embed, candidates, rank; definitions and the answer's shape left out."""
     search = Search(store=scout._store, embedder=scout._embedder, settings=scout._settings)
-    overview = await scout.overview()
     times = []
     for text in queries:
         started = time.perf_counter()
-        query = Query(text=text)
-        intents, _ = await search._with_vectors([query], [understand(query)], overview)
-        await search._ranked(query, intents[0], None, scout.caller, overview)
+        await search.rank([Query(text=text)], scout.caller)
         times.append((time.perf_counter() - started) * 1_000)
     return times
 

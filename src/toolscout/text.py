@@ -1,4 +1,6 @@
-"""Text to terms: identifiers split, case folded, words stemmed, unspaced scripts cut into pairs of characters.
+"""How text is read everywhere: words, stems, scripts, stop words, labels, negation words, and sizes in tokens.
+
+Identifiers are split, case is folded, words are stemmed, and scripts without spaces are cut into pairs of characters.
 
 >>> split_words("listS3Buckets")
 ['list', 's3', 'buckets']
@@ -30,7 +32,7 @@ STOP_WORDS = frozenset(
     thinking trying use using wanna wish wondering
     """.split()
 )
-"""Words of a request that say nothing about the tool; they are dropped from queries, never from tools."""
+"""Words of a request that say nothing about the tool. They are dropped from queries, never from tools."""
 
 READ, CREATE, UPDATE, DELETE = 1, 2, 4, 8
 """What a name says its tool does, as bits."""
@@ -45,10 +47,25 @@ _ACTIONS = {
 _ACTION_OF = {word: bit for bit, words in _ACTIONS.items() for word in words.split()}
 _WEAK = frozenset("new set how who which tell see check make build change".split())
 
-_LABELS = frozenset("mcp serv tool api servic".split())
+NAME_LABELS = frozenset({"mcp", "server", "tool"})
+"""Words that only label a name, as in `tool: create_issue`."""
+SERVER_LABELS = NAME_LABELS | {"api", "service"}
+"""Words that only label the name of a server, as in `GitHub MCP server`."""
+
+NEGATIONS = r"do not|don['’]?t|never"
+"""How a request negates a verb. A part of regular expressions, as is `CONTRASTS`."""
+CONTRASTS = "instead of|rather than"
+"""How a request names what it does not want beside what it wants."""
+_NEGATED_WORD = re.compile(rf"\b(?:{NEGATIONS}|without|not|{CONTRASTS})\s+\w+", re.IGNORECASE)
+
+QUOTED = re.compile(r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,200}'(?!\w)|`[^`\n]{1,200}`")
+"""A quotation. Its text is content of the request and neither split nor cut."""
+
+MIN_PART = 4
+"""The shortest word that may match inside another. If shorter, `an` would be found in `manage`, `add` in `address`."""
 
 MAX_CHARACTERS = 20_000
-"""How much of one text is read for words."""
+"""How many characters of a text are read for words."""
 
 _MAX_CACHED = 200_000
 
@@ -68,6 +85,9 @@ _UNSPACED = (
     r"\u0900-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     r"\U00020000-\U0002ffff"
 )
+"""The scripts whose words are cut into pairs of characters, as the contents of a character class."""
+HAN_AND_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+"""A run of Chinese or Japanese characters."""
 _RUN = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")
@@ -76,7 +96,6 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _VOWELS = frozenset("aeiouy")
 _ENDINGS = ("ion", "er", "or", "e")
 _UNCHANGED = frozenset({"news", "series"})
-_REFUSED = re.compile(r"\b(?:do not|don['’]?t|never|without|not|instead of|rather than)\s+\w+", re.IGNORECASE)
 _stems: dict[str, str] = {}
 
 
@@ -108,13 +127,57 @@ def shorten(text: str, limit: int = 200) -> str:
     return (cut[:word] if word > 0 else cut) + "…"
 
 
+def fold(text: str) -> str:
+    """Return a text in lower case and without accents, as the words of a query are compared with it."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text))).casefold()
+
+
+@lru_cache(maxsize=65_536)
+def spell_out(name: str) -> str:
+    """Return a name as words: `sendEmail_v2` becomes `send email v2`."""
+    return " ".join(split_words(name))
+
+
+def query_words(query: str) -> list[str]:
+    """Return the distinct words of a query in order, without stop words unless there is nothing else."""
+    words = list(dict.fromkeys(split_words(query)))
+    return [word for word in words if word not in STOP_WORDS] or words
+
+
+def has_word(word: str, text: str) -> bool:
+    """Tell whether a folded text contains a word as a whole word."""
+    return word in text and _whole(word).search(text) is not None
+
+
+def has_part(word: str, text: str) -> bool:
+    """Tell whether a folded text contains a word: inside other words if it is long enough, else with an ending."""
+    return word in text and (may_match_inside(word) or _inflected(word).search(text) is not None)
+
+
+def may_match_inside(word: str) -> bool:
+    """Tell whether a word may match inside another one. Those of scripts without spaces always may."""
+    return len(word) >= MIN_PART or _IS_UNSPACED.search(word) is not None
+
+
+@lru_cache(maxsize=1_024)
+def _whole(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+
+
+@lru_cache(maxsize=1_024)
+def _inflected(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(word)}(?:s|es|ed|ing)?(?!\w)")
+
+
 def split_words(text: str) -> list[str]:
     """Return the words of a text in order, folded: `GitHub_listPRs` gives git, hub, list, pr."""
     text = text[:MAX_CHARACTERS]
     if text.isascii():
         return _split_cased(text)
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    plain = _FOREIGN.sub(lambda found: found[0].casefold(), unicodedata.normalize("NFC", plain))
+    plain = _FOREIGN.sub(lambda run: run[0].casefold(), unicodedata.normalize("NFC", plain))
     if not _IS_UNSPACED.search(plain):
         return _split_cased(plain)
     words: list[str] = []
@@ -126,49 +189,49 @@ def split_words(text: str) -> list[str]:
 def terms(text: str) -> list[str]:
     """Return the stems of a text's words, repeated as often as they occur, and its short mixed words whole.
 
-    `GitHub search` gives git, hub, search, github: brands are written in one word as often as in two.
+    `GitHub search` gives git, hub, search, github. Brands are written in one word as often as in two.
     """
     return [_stems.get(word) or _stem(word) for word in split_words(text) + _brands(text)]
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the distinct stems of a request without stop words; all of them when there is nothing else."""
+    """Return the distinct stems of a request without stop words, or all of them if there is nothing else."""
     words = split_words(text) + _brands(text)
     telling = [word for word in words if word not in STOP_WORDS]
     return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in telling or words))
 
 
 def telling_terms(text: str) -> list[str]:
-    """Return the distinct stems of what a text says: neither stop words nor bare numbers."""
-    told = [word for word in split_words(text) if word not in STOP_WORDS and not word.isdigit()]
-    return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in told))
+    """Return the distinct stems of a text without stop words and bare numbers."""
+    words = [word for word in split_words(text) if word not in STOP_WORDS and not word.isdigit()]
+    return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in words))
 
 
 @lru_cache(maxsize=65_536)
 def actions(name: str) -> int:
-    """Return what a tool's name says it does, as bits: READ for `list_issues`, 0 for `translate`."""
+    """Return the actions in a tool's name as bits: READ for `list_issues`, 0 for `translate`."""
     bits = 0
     for word in split_words(name):
         bits |= _ACTION_OF.get(word, 0)
     return bits
 
 
-def names_server(asked: frozenset[str], title: str) -> bool:
-    """Tell whether the terms of a request hold a server's name, in one word or in several, labels aside."""
+def names_server(terms_asked: frozenset[str], title: str) -> bool:
+    """Tell whether the terms of a request contain a server's name without labels, in one word or in several."""
     words, joined = _title(title)
-    return bool(words) and (words <= asked or joined in asked)
+    return bool(words) and (words <= terms_asked or joined in terms_asked)
 
 
 def wanted_action(request: str) -> int:
-    """Return the one action that a request asks for, or 0: the first telling verb decides, else the first of any."""
-    verbs = [word for word in split_words(_REFUSED.sub(" ", request)) if word in _ACTION_OF]
+    """Return the one action that a request asks for, or 0. The first telling verb decides, else the first verb."""
+    verbs = [word for word in split_words(_NEGATED_WORD.sub(" ", request)) if word in _ACTION_OF]
     telling = [word for word in verbs if word not in _WEAK]
     return _ACTION_OF[(telling or verbs)[0]] if verbs else 0
 
 
 @lru_cache(maxsize=65_536)
 def _title(title: str) -> tuple[frozenset[str], str]:
-    words = [term for term in telling_terms(title) if term not in _LABELS]
+    words = [term for term in telling_terms(title) if term not in _LABEL_STEMS]
     return frozenset(words), "".join(words)
 
 
@@ -200,7 +263,7 @@ def _stem(word: str) -> str:
 def stem_word(word: str) -> str:
     """Cut plural, -ing, -ed and a few nouns of action: creates, creating, created, creation, creator give creat.
 
-    Lighter than Porter's rules, which merge words that tools keep apart; measured, it ranks as well or better.
+    It is lighter than Porter's rules, which merge words that tools keep apart. Measured, it ranks as well or better.
     """
     if len(word) <= 3 or word in _UNCHANGED or not word.isascii():
         return word
@@ -227,3 +290,6 @@ def _singular(word: str) -> str:
     if word.endswith(("sses", "shes", "ches", "xes", "zes")):
         return word[:-2]
     return word if word[-2] in "sui" else word[:-1]
+
+
+_LABEL_STEMS = frozenset(map(stem_word, SERVER_LABELS))

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolscout.discovery.cover import cover, has_needs
+from toolscout.discovery.diversity import cover_clauses
+from toolscout.discovery.request import UnderstoodRequest
 from toolscout.models import Candidates, Facets, Intent, Ranked, Ranking
 
 MakeFacets = Callable[..., Facets]
 WHOLE = Intent(text="mail her and book a room", terms=())
-NEEDS = (WHOLE, Intent(text="mail her", terms=("mail",)), Intent(text="book a room", terms=("book",)))
+CLAUSES = (Intent(text="mail her", terms=("mail",)), Intent(text="book a room", terms=("book",)))
+NEEDS = UnderstoodRequest(text=WHOLE.text, whole=WHOLE, clauses=CLAUSES)
 
 
 @pytest.fixture
@@ -39,41 +41,41 @@ def test_a_need_that_is_served_gives_way_to_one_that_is_not(make: Callable[..., 
     ranking, candidates = make(
         ("send", "a", 0.9, 0.9), ("draft", "b", 0.5, 0.9), ("reply", "c", 0.48, 0.9), ("book", "d", 0.45, 0.1)
     )
-    assert _names(cover(ranking, NEEDS, candidates)) == ["send", "book", "draft", "reply"]
+    assert _names(cover_clauses(ranking, NEEDS, candidates)) == ["send", "book", "draft", "reply"]
 
 
 def test_the_tools_of_the_best_server_go_together(make: Callable[..., Any]) -> None:
     ranking, candidates = make(("send", "a", 0.9, 0.9), ("book", "b", 0.5, 0.1), ("reserve", "a", 0.45, 0.1))
-    assert _names(cover(ranking, NEEDS, candidates)) == ["send", "reserve", "book"]
+    assert _names(cover_clauses(ranking, NEEDS, candidates)) == ["send", "reserve", "book"]
 
 
 def test_tools_without_a_server_are_not_held_together(make: Callable[..., Any]) -> None:
     ranking, candidates = make(("send", "local", 0.9, 0.9), ("book", "local", 0.5, 0.1), ("reserve", "local", 0.4, 0.1))
-    assert _names(cover(ranking, NEEDS, candidates)) == ["send", "book", "reserve"]
+    assert _names(cover_clauses(ranking, NEEDS, candidates)) == ["send", "book", "reserve"]
 
 
 def test_scores_stay_with_the_places(make: Callable[..., Any]) -> None:
     ranking, candidates = make(("send", "a", 0.9, 0.9), ("draft", "b", 0.5, 0.9), ("book", "c", 0.45, 0.1))
-    found = cover(ranking, NEEDS, candidates)
+    found = cover_clauses(ranking, NEEDS, candidates)
     assert [item.score for item in found.best] == [0.9, 0.5, 0.45]
     assert found.matched == ranking.matched
 
 
-@pytest.mark.parametrize("intents", [NEEDS[:1], (WHOLE, WHOLE, NEEDS[1])])
-def test_one_need_or_a_translation_changes_nothing(make: Callable[..., Any], intents: tuple[Intent, ...]) -> None:
+@pytest.mark.parametrize("original", [None, CLAUSES[0]])
+def test_one_need_or_a_translation_changes_nothing(make: Callable[..., Any], original: Intent | None) -> None:
+    request = UnderstoodRequest(text=WHOLE.text, whole=WHOLE, original=original)
     ranking, candidates = make(("send", "a", 0.9, 0.9), ("draft", "b", 0.5, 0.9), ("book", "c", 0.45, 0.1))
-    assert not has_needs(intents)
-    assert cover(ranking, intents, candidates) == ranking
+    assert cover_clauses(ranking, request, candidates) == ranking
 
 
 def test_needs_are_told_by_words_where_there_are_no_vectors(make: Callable[..., Any]) -> None:
     ranking, candidates = make(("send", "a", 0.9, 0), ("draft", "b", 0.5, 0), ("book", "c", 0.48, 0))
     words = np.array([[0.9, 0.8, 0.0], [0.0, 0.0, 0.7]], dtype=np.float32)
     candidates = replace(candidates, with_vectors=False, terms=("mail", "book"), impact=words)
-    assert _names(cover(ranking, NEEDS, candidates)) == ["send", "book", "draft"]
+    assert _names(cover_clauses(ranking, NEEDS, candidates)) == ["send", "book", "draft"]
 
 
 def test_an_explained_hit_says_that_it_was_moved(make: Callable[..., Any]) -> None:
     ranking, candidates = make(("send", "a", 0.9, 0.9), ("draft", "b", 0.5, 0.9), ("book", "c", 0.48, 0.1))
     explained = replace(ranking, best=[replace(item, parts={"cosine": 0.5}) for item in ranking.best])
-    assert ["moved" in item.parts for item in cover(explained, NEEDS, candidates).best] == [False, True, True]
+    assert ["moved" in item.parts for item in cover_clauses(explained, NEEDS, candidates).best] == [False, True, True]

@@ -30,9 +30,11 @@ class Switchable:
         self.model_id = inner.model_id  # type: ignore[attr-defined]
         self.dimension = inner.dimension  # type: ignore[attr-defined]
         self.up = True
+        self.queries_left = 1_000
 
     async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
-        if not self.up:
+        self.queries_left -= 1
+        if not self.up or self.queries_left < 0:
             raise EmbedderError("the embedder is down")
         return await self.inner.embed_queries(texts)  # type: ignore[attr-defined]
 
@@ -58,6 +60,29 @@ async def test_words_answer_while_the_embedder_is_down_and_the_answer_says_so(
             assert "the embedder is down" in (answer.metadata.degraded or "")
         for ranker in ("keyword", "fuzzy"):
             assert (await scout.search_tools("send a letter", ranker=ranker)).metadata.degraded is None
+
+
+async def test_a_failure_while_a_typo_is_corrected_marks_the_answer(
+    open_scout: Callable[..., Scout], embedder: object
+) -> None:
+    """The request is embedded once as written and once corrected. The second failure must not be lost."""
+    switch = Switchable(embedder)
+    async with open_scout(ROWS, embedder=switch) as scout:
+        switch.queries_left = 1
+        answer = await scout.search_tools("send a leter", explain=True)
+        assert answer[0].tool.name == "send_letter"
+        assert "the embedder is down" in (answer.metadata.degraded or "")
+        assert (answer[0].explain or {})["cosine"] == 0
+
+
+async def test_a_chat_turn_reports_a_failure_in_an_earlier_message(
+    open_scout: Callable[..., Scout], embedder: object
+) -> None:
+    switch = Switchable(embedder)
+    async with open_scout(ROWS, embedder=switch) as scout:
+        switch.queries_left = 1
+        turn = await scout.discover_tools("find the way", messages=[{"role": "user", "content": "send a leter"}])
+        assert "the embedder is down" in (turn.degraded or "")
 
 
 async def test_it_recovers_without_a_restart(open_scout: Callable[..., Scout], embedder: object) -> None:

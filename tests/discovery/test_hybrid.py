@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from toolscout import Answer, Scout
-from toolscout.discovery.clauses import split_clauses
-from toolscout.discovery.correct import correct_terms, misspelt
-from toolscout.models import Candidates, Intent
-from toolscout.text import query_terms
+from toolscout.discovery.request import correct_typos, possible_typos, split_clauses, understand
+from toolscout.models import Candidates, Query
 
 
 def _keys(answer: Answer) -> list[str]:
@@ -97,19 +95,20 @@ async def test_a_corrected_request_has_the_meaning_of_the_right_one(sample_scout
 
 @pytest.mark.parametrize("query", ["weather in Paris", "flights from Rome", "buy a shoe"])
 def test_a_name_and_another_word_of_few_letters_are_no_typos(query: str) -> None:
-    intent = Intent(text=query, terms=tuple(query_terms(query)))
+    request = understand(Query(text=query))
+    terms = request.whole.terms
     unknown = Candidates(
         facets=(),
         cosine=np.zeros((1, 0), np.float32),
-        terms=intent.terms,
-        impact=np.zeros((len(intent.terms), 0), np.float32),
-        fields=np.zeros((len(intent.terms), 0), np.uint8),
-        frequency=np.zeros(len(intent.terms), np.int64),
+        terms=terms,
+        impact=np.zeros((len(terms), 0), np.float32),
+        fields=np.zeros((len(terms), 0), np.uint8),
+        frequency=np.zeros(len(terms), np.int64),
         visible=10,
         with_vectors=True,
     )
-    wrong = misspelt([intent], unknown)
-    assert correct_terms([intent], wrong, ["pair", "role", "show", "shop"]) == (intent,)
+    typos = possible_typos(request, unknown)
+    assert correct_typos(request, typos, ["pair", "role", "show", "shop"]) == request
 
 
 @pytest.mark.parametrize(

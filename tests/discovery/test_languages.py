@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from toolscout import Scout
-from toolscout.discovery.foreign import to_english
-from toolscout.discovery.understand import understand
+from toolscout.discovery.request import understand
+from toolscout.discovery.translation import LONGEST_WORD, glossary, to_english
 from toolscout.models import Query
+from toolscout.text import HAN_AND_KANA, split_words
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "languages.jsonl").read_text("utf-8").splitlines()]
 KNOWN = [row for row in ROWS if "unseen" not in row]
@@ -95,10 +96,46 @@ def test_english_and_what_cannot_be_read_stay_as_they_are(text: str) -> None:
     assert to_english(text) is None
 
 
-def test_what_was_written_stays_an_intent_beside_its_translation() -> None:
-    intents = understand(Query(text="发送邮件"))
-    assert [intent.text for intent in intents] == ["send email", "send email", "发送邮件"]
-    assert [intent.text for intent in understand(Query(text="发送邮件", ranker="keyword"))] == ["发送邮件"]
+def test_the_original_is_searched_for_beside_its_translation() -> None:
+    request = understand(Query(text="发送邮件"))
+    assert (request.text, request.whole.text) == ("发送邮件", "send email")
+    assert [intent.text for intent in request.intents] == ["send email", "send email", "发送邮件"]
+    assert request.clauses == ()
+    unread = understand(Query(text="发送邮件", ranker="keyword"))
+    assert (unread.whole.text, unread.original) == ("发送邮件", None)
+
+
+def test_every_entry_of_the_glossary_can_be_used() -> None:
+    entries = glossary()
+    assert len(entries) >= 380
+    assert len({entry.english for entry in entries}) == len(entries)
+    for entry in entries:
+        assert set(entry.forms) == {"chinese", "spanish", "german", "japanese"}
+        assert entry.english == entry.english.strip().lower()
+        assert any(entry.forms.values()), entry.english
+        for language in ("spanish", "german"):
+            for form in entry.forms[language]:
+                stem = form.removesuffix("*")
+                assert split_words(stem) == [stem], f"{form} is not written as requests are read"
+                assert len(stem) >= 3 or not form.endswith("*"), f"{form} stands for too many words"
+        for language in ("chinese", "japanese"):
+            for form in entry.forms[language]:
+                assert HAN_AND_KANA.fullmatch(form), form
+                assert len(form) <= LONGEST_WORD, form
+
+
+@pytest.mark.parametrize("languages", [("spanish",), ("german",), ("chinese", "japanese")])
+def test_no_form_of_the_glossary_has_two_meanings(languages: tuple[str, ...]) -> None:
+    meanings: dict[str, set[str]] = {}
+    for entry in glossary():
+        for form in (form for language in languages for form in entry.forms[language]):
+            meanings.setdefault(form, set()).add(entry.english)
+    assert {form: english for form, english in meanings.items() if len(english) > 1} == {}
+
+
+def test_the_glossary_covers_most_entries_in_every_language() -> None:
+    for language in ("chinese", "spanish", "german", "japanese"):
+        assert sum(bool(entry.forms[language]) for entry in glossary()) >= 0.95 * len(glossary())
 
 
 @pytest.mark.parametrize(

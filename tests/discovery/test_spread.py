@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from toolscout import Scout
-from toolscout.discovery import spread as stage
-from toolscout.discovery.spread import MOST, PLACES, crowded, only_trusted
+from toolscout.discovery.diversity import MOST, PLACES, is_crowded, limit_untrusted, only_trusted
 from toolscout.models import Candidates, Facets, Filter, Query, Ranked, Ranking
 
 MakeFacets = Callable[..., Facets]
@@ -33,7 +32,7 @@ def _ranking(*hits: tuple[Facets, float]) -> Ranking:
 def spread(query: Query, given: Ranking) -> Ranking:
     """Spread one list, its trusted hits scored as they are."""
     trusted = [item for item in given.best if item.facets.trusted]
-    return stage.spread(query, Ranking(best=trusted, matched=len(trusted)), given)
+    return limit_untrusted(query, Ranking(best=trusted, matched=len(trusted)), given)
 
 
 def _servers(ranking: Ranking, places: int = PLACES) -> list[str]:
@@ -151,10 +150,10 @@ def test_candidates_are_crowded_when_most_are_strangers(
     make_facets: MakeFacets, make_candidates: Callable[..., Candidates]
 ) -> None:
     good, bad = make_facets("a"), make_facets("b", trusted=False)
-    assert crowded(make_candidates([good, bad, bad], [0, 0, 0]))
-    assert not crowded(make_candidates([good, good, bad], [0, 0, 0]))
-    assert not crowded(make_candidates([good], [0]))
-    assert not crowded(make_candidates([], []))
+    assert is_crowded(make_candidates([good, bad, bad], [0, 0, 0]))
+    assert not is_crowded(make_candidates([good, good, bad], [0, 0, 0]))
+    assert not is_crowded(make_candidates([good], [0]))
+    assert not is_crowded(make_candidates([], []))
 
 
 def test_trusted_candidates_are_taken_out_with_their_evidence(

@@ -1,1 +1,1 @@
-"""Five ways to rank, small, pure and named; each keeps its own score scale."""
+"""The five rankers. Each is a pure function with a score scale of its own."""

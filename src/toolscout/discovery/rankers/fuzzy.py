@@ -1,15 +1,15 @@
 """`fuzzy`: the mean, over the query's words, of the best tier that the word reaches on a tool.
 
 1.0 exact name, .9 name prefix, .85 keyword, .8 name contains, .7 keyword contains, .6 word of the description,
-.5 description contains; else the edit similarity to a word of the name or a keyword, scaled to stay below the tiers.
+.5 description contains. Else the edit similarity to a word of the name or a keyword counts, scaled to stay below these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from toolscout.discovery.rankers.plain import folded, has_part, has_word, may_be_part, plain_words, spaced
 from toolscout.models import Facets, Ranked
+from toolscout.text import fold, has_part, has_word, may_match_inside, query_words, spell_out
 
 SIMILAR_SCALE = 0.5
 SIMILAR_FROM = 0.7
@@ -17,8 +17,8 @@ SIMILAR_FROM = 0.7
 
 def rank_fuzzy(query: str, tools: Sequence[Facets]) -> list[Ranked]:
     """Score every tool that any word of the query reaches."""
-    phrase = folded(query.strip())
-    words = plain_words(query)
+    phrase = fold(query.strip())
+    words = query_words(query)
     names = {name for facets in tools for name in _names(facets)}
     similar = {word: _similar(word, names) for word in words}
     ranked = []
@@ -37,22 +37,22 @@ def rank_fuzzy(query: str, tools: Sequence[Facets]) -> list[Ranked]:
 
 
 class _Tiers:
-    """A tool's texts, lower-case, as the tiers are read off them."""
+    """The folded texts of a tool, and the tier that a word reaches on them."""
 
     def __init__(self, facets: Facets) -> None:
-        self.name = folded(facets.name)
-        self.words = spaced(facets.name)
-        self.keywords = [folded(keyword) for keyword in (*facets.keywords, *facets.tags)]
-        self.description = folded(facets.description)
+        self.name = fold(facets.name)
+        self.words = spell_out(facets.name)
+        self.keywords = [fold(keyword) for keyword in (*facets.keywords, *facets.tags)]
+        self.description = fold(facets.description)
         self.names = _names(facets)
         self.all = "\n".join((self.name, self.words, self.description, *self.keywords))
 
     def of_name(self, text: str) -> float:
-        """Return the tier of the name alone; it is all that the whole query can reach as one phrase."""
+        """Return the tier of the name alone. The whole query, as one phrase, can reach no other."""
         if text in (self.name, self.words):
             return 1.0
         starts = self.words.startswith(f"{text} ")
-        if not starts and may_be_part(text):
+        if not starts and may_match_inside(text):
             starts = self.name.startswith(text) or self.words.startswith(text)
         return 0.9 if starts else 0.0
 
@@ -76,11 +76,11 @@ class _Tiers:
 
 
 def _names(facets: Facets) -> list[str]:
-    return [*spaced(facets.name).split(), *(folded(keyword) for keyword in facets.keywords)]
+    return [*spell_out(facets.name).split(), *(fold(keyword) for keyword in facets.keywords)]
 
 
 def _similar(word: str, names: Iterable[str]) -> dict[str, float]:
-    """Return the names' words and keywords that are spelt like the word, with their scaled edit similarity."""
+    """Return the words of names and the keywords that are spelt like the word, with their scaled edit similarity."""
     from rapidfuzz.distance import Levenshtein
 
     near = ((name, Levenshtein.normalized_similarity(word, name, score_cutoff=SIMILAR_FROM)) for name in names)

@@ -1,23 +1,23 @@
-"""`keyword`: 100 exact name, 50 name contains, 20 description, 15 category, 10 for each tag; whole numbers.
+"""`keyword`: 100 exact name, 50 name contains, 20 description, 15 category, 10 for each tag, as whole numbers.
 
-The whole query is scored as one phrase, and each of its words; a tool gets the better of the phrase's points and
-the mean of its words'. Equal points: the tool that matches more whole words comes first.
+The whole query is scored as one phrase, and so is each of its words. A tool gets the points of the phrase or the mean
+of the words, whichever is more. With equal points, the tool that matches more whole words comes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolscout.discovery.rankers.plain import folded, has_part, has_word, plain_words, spaced
 from toolscout.models import Facets, Ranked
+from toolscout.text import fold, has_part, has_word, query_words, spell_out
 
 EXACT_NAME, IN_NAME, IN_DESCRIPTION, IN_CATEGORY, IN_TAG = 100, 50, 20, 15, 10
 
 
 def rank_keyword(query: str, tools: Sequence[Facets]) -> list[Ranked]:
     """Score every tool that matches the phrase or any of its words."""
-    phrase = folded(query.strip())
-    words = plain_words(query)
+    phrase = fold(query.strip())
+    words = query_words(query)
     ranked: list[tuple[int, Ranked]] = []
     for facets in tools:
         texts = _Texts(facets)
@@ -35,14 +35,14 @@ def rank_keyword(query: str, tools: Sequence[Facets]) -> list[Ranked]:
 
 
 class _Texts:
-    """A tool's texts, lower-case, as the points are counted on them."""
+    """The folded texts of a tool, and the points that a word gets on them."""
 
     def __init__(self, facets: Facets) -> None:
-        self.name = folded(facets.name)
-        self.words = spaced(facets.name)
-        self.description = folded(facets.description)
-        self.category = folded(facets.category)
-        self.tags = [folded(tag) for tag in facets.tags]
+        self.name = fold(facets.name)
+        self.words = spell_out(facets.name)
+        self.description = fold(facets.description)
+        self.category = fold(facets.category)
+        self.tags = [fold(tag) for tag in facets.tags]
         self.all = "\n".join((self.name, self.words, self.description, self.category, *self.tags))
 
     def points(self, text: str) -> int:

@@ -1,15 +1,15 @@
-"""`hybrid`: cosines, words, actions and servers of the candidates, fused into one order.
+"""Fusion: cosines, words, actions and servers of the candidates become one order.
 
-Every number below was fitted on the queries of six development sets, alone and among 4,000 other tools; where each set
-in turn is left out of the fitting, mean nDCG@10 falls from .880 to .876. An intent is the whole request, or one clause
-of it. For each intent a candidate has
+Every number below was fitted on the queries of six development sets, alone and among 4,000 other tools. If each set in
+turn is omitted from the fitting, mean nDCG@10 falls from .880 to .876. An intent is the whole request, or one clause of
+it. For each intent a candidate has
 
     standing = its parts compared with the best of the candidates, minus the standing of the best one (so 0 at best)
     evidence = what speaks for it in absolute terms
 
-and their sum is the strength. The strengths of the whole request and of the clause that fits best are blended;
-`calibrate` makes a score of them. Only the candidates and the request count, so a tool that the caller cannot see moves
-no score.
+and their sum is the strength. The strengths of the whole request and of the clause that fits best are blended, and
+`calibration` turns them into scores. Only the candidates and the request count, so a tool that the caller cannot see
+does not influence any score.
 """
 
 from __future__ import annotations
@@ -25,53 +25,55 @@ Bits = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
 STANDING_COSINE = 1.0
-"""Standing: cosine by the best cosine."""
+"""Standing: cosine divided by the best cosine."""
 STANDING_WORDS = 0.06
-"""Standing: word strength by the best word strength, fading where even the best covers little of the request."""
+"""Standing: word strength divided by the best one. It fades where even the best covers little of the request."""
 STANDING_COVER = 0.6
-"""Standing: share of the request's words, weighted by rarity, that the tool holds anywhere."""
+"""Standing: share of the request's words, weighted by rarity, that the tool contains."""
 SAME_ACTION = 0.05
-"""Standing: the name does what is asked (read, create, update, delete)."""
+"""Standing: the name has the requested action (read, create, update, delete)."""
 OTHER_ACTION = -0.15
-"""Standing: the name does one of the others."""
+"""Standing: the name has another action."""
 SAME_SERVER = 0.14
 """Standing: the request names the tool's server."""
 EVIDENCE_COSINE = 0.6
 """Evidence: cosine."""
 EVIDENCE_WORDS = 0.3
-"""Evidence: word strength, which is about the number of rare words found in strong fields."""
+"""Evidence: word strength, about the number of rare words in strong fields."""
 EVIDENCE_COVER = 0.12
 """Evidence: share of the request's words."""
 CLAUSE_SHARE = 0.65
-"""How much the best clause counts, against the whole request, where there are clauses."""
+"""How much the best clause counts against the whole request, if there are clauses."""
 EXACT_NAME = 2.0
-"""Strength added when the request is the tool's name or key: nothing else reaches that."""
+"""Strength added if the request is the tool's name or key. Nothing else reaches that."""
 
 _FULL_COVER = 0.5
 _LEAST_COSINE = 0.1
 _NEXT = 5
 _UNRELATED = 0.15
-"""The cosine of a tool that has nothing to do with a request: what a small catalogue lacks counts as that."""
+"""The cosine of an unrelated tool. It stands in for tools that a small catalogue does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What is known of n candidates for a request of i intents (the whole first, then its clauses) and t terms."""
+    """The facts about n candidates for a request of i intents (the whole first, then its parts) and t terms."""
 
     cosine: Floats | None
-    """[i, n], or None when there are no vectors."""
+    """[i, n], or None if there are no vectors."""
     impact: Floats
-    """[t, n]: how strongly a term stands for a candidate, 0 to 1; 0 where it does not occur."""
+    """[t, n]: how strongly a term stands for a candidate, 0 to 1. It is 0 if the term does not occur."""
     frequency: npt.NDArray[np.int64]
-    """[t]: how many visible tools hold the term."""
+    """[t]: how many visible tools contain the term."""
     visible: int
     """How many tools are visible."""
-    asked: Flags
-    """[i, t]: which intent asks for which terms."""
+    intent_terms: Flags
+    """[i, t]: which intent has which terms."""
+    intent_action: Bits
+    """[i]: the action that the intent asks for, as `text.wanted_action` returns it."""
+    several_needs: bool
+    """Whether the parts are separate needs. The readings of a translated request are not."""
     actions: Bits
-    """[n]: what the candidate's name says it does, as `words.actions` gives it."""
-    wanted: Bits
-    """[i]: what the intent wants done, as `words.wanted_action` gives it."""
+    """[n]: the actions in the candidate's name, as `text.actions` returns them."""
     server: Flags
     """[i, n]: whether the intent names the candidate's server."""
     exact: Flags
@@ -79,46 +81,46 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fused:
-    """The strengths, and what they are made of, each as one number per candidate."""
+class Fusion:
+    """The strengths and their parts, each as one number per candidate."""
 
     strength: Doubles
     """The order of the strengths is the ranking."""
     intent: npt.NDArray[np.intp]
-    """Which intent the candidate fits best: 0 is the whole request."""
+    """Which intent the candidate fits best. 0 is the whole request."""
     cosine: Floats
     """Cosine with that intent."""
     words: Floats
     """Word strength for that intent."""
     cover: Floats
-    """Share of that intent's words, weighted by rarity, that the tool holds."""
+    """Share of that intent's words, weighted by rarity, that the tool contains."""
     action: Floats
-    """What the action in its name gives or takes."""
+    """What the action in its name adds or subtracts."""
     server: Flags
     """Whether that intent names its server."""
     lead: float
-    """How far the best cosine stands above the next five, the mean of all intents."""
+    """How far the best cosine is above the next five, the mean of all intents."""
 
 
 def rarity(frequency: npt.NDArray[np.int64], visible: int) -> Floats:
     """Return the inverse document frequency of terms as a share of the greatest one possible, 0 to 1."""
-    held = frequency.astype(np.float32)
-    idf = np.log1p((visible - held + 0.5) / (held + 0.5))
+    count = frequency.astype(np.float32)
+    idf = np.log1p((visible - count + 0.5) / (count + 0.5))
     share: Floats = (idf / np.log1p((visible + 0.5) / 0.5)).astype(np.float32)
     return share
 
 
-def fuse(evidence: Evidence) -> Fused:
-    """Give the candidates their strengths: pure, order-preserving, the same on every store."""
-    intents, count = evidence.asked.shape[0], evidence.impact.shape[1]
+def fuse(evidence: Evidence) -> Fusion:
+    """Compute the strengths of the candidates. The result is the same on every store."""
+    intents, count = evidence.intent_terms.shape[0], evidence.impact.shape[1]
     if not count:
         return _nothing()
     cosine = evidence.cosine if evidence.cosine is not None else np.zeros((intents, count), dtype=np.float32)
-    weight = evidence.asked * rarity(evidence.frequency, evidence.visible)
+    weight = evidence.intent_terms * rarity(evidence.frequency, evidence.visible)
     total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-6)
     words = weight @ evidence.impact
     cover = (weight @ (evidence.impact > 0).astype(np.float32)) / total
-    action = _action(evidence.wanted, evidence.actions)
+    action = _action(evidence.intent_action, evidence.actions)
     fading = np.minimum(1.0, cover.max(axis=1, keepdims=True) / _FULL_COVER)
     standing = (
         STANDING_COSINE * cosine / np.maximum(cosine.max(axis=1, keepdims=True), _LEAST_COSINE)
@@ -135,7 +137,7 @@ def fuse(evidence: Evidence) -> Fused:
     strength = ((1 - share) * each[0] + share * each[best, rows]).astype(np.float64)
     strength += EXACT_NAME * evidence.exact
     lead = 0.0 if evidence.cosine is None else _lead(cosine)
-    return Fused(
+    return Fusion(
         strength=strength,
         intent=best,
         cosine=cosine[best, rows],
@@ -147,25 +149,25 @@ def fuse(evidence: Evidence) -> Fused:
     )
 
 
-def _action(wanted: Bits, actions: Bits) -> Floats:
-    known = (wanted[:, None] > 0) & (actions[None, :] > 0)
-    same = (wanted[:, None] & actions[None, :]) > 0
-    return np.where(known, np.where(same, SAME_ACTION, OTHER_ACTION), 0.0).astype(np.float32)
+def _action(intent_action: Bits, actions: Bits) -> Floats:
+    comparable = (intent_action[:, None] > 0) & (actions[None, :] > 0)
+    same = (intent_action[:, None] & actions[None, :]) > 0
+    return np.where(comparable, np.where(same, SAME_ACTION, OTHER_ACTION), 0.0).astype(np.float32)
 
 
 def _lead(cosine: Floats) -> float:
-    """Return how far the best cosine is ahead of the next five: where many are as near, each is less likely right."""
+    """Return how far the best cosine is above the next five. If many are as near, each is less likely right."""
     count = cosine.shape[1]
-    keep = min(_NEXT + 1, count)
-    first = np.partition(cosine, count - keep, axis=1)[:, count - keep :]
+    top = min(_NEXT + 1, count)
+    first = np.partition(cosine, count - top, axis=1)[:, count - top :]
     best = first.max(axis=1)
-    absent = (_NEXT + 1 - keep) * np.minimum(_UNRELATED, best)
+    absent = (_NEXT + 1 - top) * np.minimum(_UNRELATED, best)
     return float(np.mean(best - (first.sum(axis=1) - best + absent) / _NEXT))
 
 
-def _nothing() -> Fused:
+def _nothing() -> Fusion:
     none = np.zeros(0, dtype=np.float32)
-    return Fused(
+    return Fusion(
         strength=none.astype(np.float64),
         intent=np.zeros(0, dtype=np.intp),
         cosine=none,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolscout.discovery.calibrate import FITS, SHARE, calibrate
-from toolscout.discovery.fuse import Evidence, fuse
+from toolscout.discovery.calibration import FITS, SHARE, calibrate
+from toolscout.discovery.fusion import Evidence, fuse
 
 
 def _evidence(cosine: list[float] | None, held: list[list[float]], *, visible: int = 100) -> Evidence:
@@ -17,9 +17,10 @@ def _evidence(cosine: list[float] | None, held: list[list[float]], *, visible: i
         impact=impact,
         frequency=(impact > 0).sum(axis=1),
         visible=visible,
-        asked=np.ones((1, len(impact)), dtype=np.bool_),
+        intent_terms=np.ones((1, len(impact)), dtype=np.bool_),
+        intent_action=np.zeros(1, dtype=np.uint8),
+        several_needs=False,
         actions=np.zeros(count, dtype=np.uint8),
-        wanted=np.zeros(1, dtype=np.uint8),
         server=np.zeros((1, count), dtype=np.bool_),
         exact=np.zeros(count, dtype=np.bool_),
     )

@@ -1,0 +1,208 @@
+"""Reading a request: what it asks for becomes one value that travels through all stages of a search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from toolscout.discovery.negation import split_negations
+from toolscout.discovery.translation import to_english
+from toolscout.models import Candidates, Intent, Query
+from toolscout.text import QUOTED, names_server, query_terms, split_words, telling_terms
+
+if TYPE_CHECKING:
+    from toolscout.models import FloatArray
+
+MAX_CLAUSES = 6
+"""The most clauses that are searched for by themselves. The shortest of more count only in the whole request."""
+MIN_WORDS = 8
+"""A request with fewer words is one need."""
+MIN_TERMS = 2
+"""A part with fewer telling words is no need of its own. It is joined to the part before it."""
+
+_VERBS = (
+    "add|analy[sz]e|apply|arrange|assess|book|build|buy|calculate|call|cancel|change|check|compare|compile|compute|"
+    "convert|copy|count|create|delete|deploy|describe|design|determine|download|draw|edit|email|estimate|evaluate|"
+    "execute|explain|export|extract|fetch|fill|filter|find|gather|generate|get|give|identify|import|inform|insert|"
+    "install|inspect|launch|list|locate|look|make|manage|measure|merge|modify|monitor|move|notify|obtain|open|order|"
+    "organi[sz]e|perform|pick|place|play|post|predict|process|provide|publish|pull|purchase|push|query|read|recommend|"
+    "record|register|remove|rename|request|reserve|restart|retrieve|return|review|rotate|run|save|scan|schedule|search|"
+    "select|send|set|share|show|solve|sort|start|stop|store|submit|suggest|summari[sz]e|tell|test|track|transfer|"
+    "translate|turn|update|upload|validate|verify|view|write"
+)
+_OBJECTS = "me|us|the|a|an|my|our|its|their|all|any|some|for|if|whether|how|what|him|her|them|information|details"
+_SEQUELS = "then|also|additionally|afterwards?|after that|finally|lastly|furthermore|moreover"
+_BORDER = re.compile(
+    r"(?:(?<=[.!?;])|(?<=[.!?]\")|(?<=[.!?]'))\s+"  # sentences
+    r"|\s*\n+\s*"
+    r"|(?<=\s)(?:\(?\d\)|\d\.)\s+"  # numbered needs
+    rf"|[,;]\s+(?:and\s+)?(?:{_SEQUELS}|next|plus|second|third)\b,?\s+"
+    rf"|\s+and\s+(?:{_SEQUELS})\b,?\s+"
+    rf"|,\s+(?:and|or|but)\s+(?=(?:please\s+)?(?:{_VERBS})\b)"
+    rf"|\s+and\s+(?=(?:please\s+)?(?:{_VERBS})\s+(?:{_OBJECTS})\b)",
+    re.IGNORECASE,
+)
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|st|no|inc|ltd|approx)\.$", re.IGNORECASE)
+
+_MAX_TYPOS = 4
+_MIN_LETTERS = 4
+_SHORT_WORD = 6
+_LONG_WORD = 8
+_PROPER_NAME = re.compile(r"(?<=[^.!?:\s]\s)[A-Z][a-z]+\b")
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderstoodRequest:
+    """What was understood of a request. Each stage of a search returns a new one."""
+
+    text: str
+    """The request as it was written."""
+    whole: Intent
+    """The whole request as it is searched for: in English, without what it rules out, with typos corrected."""
+    clauses: tuple[Intent, ...] = ()
+    """The separate needs of a request that has several. Empty if it has only one."""
+    original: Intent | None = None
+    """The request as it was written, if `whole` is its translation."""
+    excluded: tuple[str, ...] = ()
+    """The parts that the request rules out."""
+    corrections: Mapping[str, str] = field(default_factory=dict)
+    """Misspelt word -> the word that is searched for instead."""
+    named_servers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The text of an intent -> the titles of the servers that it names."""
+    degraded: str | None = None
+    """Why the search goes by words alone, or None if it has vectors."""
+
+    @property
+    def intents(self) -> tuple[Intent, ...]:
+        """The whole request, then the parts of which the best one counts as well: both readings, or the clauses."""
+        return (self.whole, *((self.whole, self.original) if self.original else self.clauses))
+
+    def change_intents(self, change: Callable[[Intent], Intent]) -> UnderstoodRequest:
+        """Return the request with every intent changed."""
+        return replace(
+            self,
+            whole=change(self.whole),
+            clauses=tuple(change(clause) for clause in self.clauses),
+            original=change(self.original) if self.original else None,
+        )
+
+    def with_vectors(self, vectors: Mapping[str, FloatArray]) -> UnderstoodRequest:
+        """Return the request with a vector for each intent, by its text."""
+        return self.change_intents(lambda intent: replace(intent, vector=vectors[intent.text]))
+
+    def by_words_alone(self, reason: str) -> UnderstoodRequest:
+        """Return the request without vectors, marked with the reason."""
+        return replace(self.change_intents(lambda intent: replace(intent, vector=None)), degraded=reason)
+
+
+def understand(query: Query) -> UnderstoodRequest:
+    """Read a query. Only `hybrid` translates, cuts out what is ruled out, and splits; the others take it as it is."""
+    if query.ranker != "hybrid":
+        return UnderstoodRequest(text=query.text, whole=_intent(query.text))
+    if english := to_english(query.text):
+        return UnderstoodRequest(text=query.text, whole=_intent(english), original=_intent(query.text))
+    affirmative, excluded = split_negations(query.text)
+    clauses = tuple(_intent(clause) for clause in split_clauses(affirmative))
+    return UnderstoodRequest(text=query.text, whole=_intent(affirmative), clauses=clauses, excluded=excluded)
+
+
+def _intent(text: str) -> Intent:
+    return Intent(text=text, terms=tuple(query_terms(text)))
+
+
+def split_clauses(text: str) -> tuple[str, ...]:
+    """Return the separate needs of a long request in order, or nothing if it has only one."""
+    if len(text.split()) < MIN_WORDS:
+        return ()
+    parts = _join_short(_cut(text))
+    if len(parts) < 2:
+        return ()
+    if len(parts) > MAX_CLAUSES:
+        longest = sorted(range(len(parts)), key=lambda place: -len(parts[place]))[:MAX_CLAUSES]
+        parts = [parts[place] for place in sorted(longest)]
+    return tuple(parts)
+
+
+def _cut(text: str) -> list[str]:
+    """Cut at every border outside of quotations."""
+    quotations = [quotation.span() for quotation in QUOTED.finditer(text)]
+    parts, start = [], 0
+    for border in _BORDER.finditer(text):
+        inside = any(left < border.start() < right and border.end() < right for left, right in quotations)
+        if inside or _ABBREVIATION.search(text, start, border.start()):
+            continue
+        parts.append(text[start : border.start()])
+        start = border.end()
+    return [*parts, text[start:]]
+
+
+def _join_short(parts: list[str]) -> list[str]:
+    """Drop parts without telling words, and join short ones to the part before them."""
+    joined: list[str] = []
+    for part in parts:
+        count = len(telling_terms(part))
+        if count >= MIN_TERMS or (count and not joined):
+            joined.append(part.strip())
+        elif count:
+            joined[-1] = f"{joined[-1]} {part.strip()}"
+    return joined
+
+
+def possible_typos(request: UnderstoodRequest, candidates: Candidates) -> tuple[str, ...]:
+    """Return words that no visible tool holds. If there are many, they are names and numbers, and none is returned."""
+    text = request.whole.text
+    unknown = {term for term, count in zip(candidates.terms, candidates.frequency.tolist(), strict=True) if count == 0}
+    if not unknown:
+        return ()
+    names = {word.lower() for word in _PROPER_NAME.findall(text)}
+    words = (word for word in split_words(text) if len(word) >= _MIN_LETTERS and word.isalpha() and word not in names)
+    typos = [word for word in words if unknown.intersection(query_terms(word))]
+    return tuple(typos) if len(typos) <= _MAX_TYPOS else ()
+
+
+def correct_typos(request: UnderstoodRequest, typos: Sequence[str], vocabulary: Sequence[str]) -> UnderstoodRequest:
+    """Replace misspelt words by near words of the vocabulary. An intent that changes loses its vector.
+
+    A short word may have one slip, a long one two. In a short word another letter makes another word (shoe, show), so
+    only swapped, doubled and dropped letters count as slips.
+    """
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    nearest: dict[str, str] = {}
+    for word in typos:
+        slips = 2 if len(word) >= _LONG_WORD else 1
+        matches = process.extract(word, vocabulary, scorer=OSA.distance, score_cutoff=slips, limit=5)
+        likely = sorted((distance, other) for other, distance, _ in matches if _is_slip(word, other))
+        if likely:
+            nearest[word] = likely[0][1]
+    if not nearest:
+        return request
+    return replace(request.change_intents(lambda intent: _corrected(intent, nearest)), corrections=nearest)
+
+
+def _is_slip(word: str, other: str) -> bool:
+    if other[0] != word[0]:
+        return False
+    return len(word) >= _SHORT_WORD or len(word) != len(other) or sorted(word) == sorted(other)
+
+
+def _corrected(intent: Intent, nearest: Mapping[str, str]) -> Intent:
+    stems = {query_terms(word)[0]: query_terms(other)[0] for word, other in nearest.items()}
+    if stems.keys().isdisjoint(intent.terms):
+        return intent
+    text = _LETTERS.sub(lambda match: nearest.get(match[0].lower(), match[0]), intent.text)
+    terms = tuple(dict.fromkeys(stems.get(term, term) for term in intent.terms))
+    return Intent(text=text, terms=terms)
+
+
+def recognize_servers(request: UnderstoodRequest, titles: frozenset[str]) -> UnderstoodRequest:
+    """Note which of the servers each intent names."""
+    named = {
+        intent.text: frozenset(title for title in titles if names_server(frozenset(intent.terms), title))
+        for intent in request.intents
+    }
+    return replace(request, named_servers=named)
