@@ -1,1 +1,1 @@
-"""Walk 1: server, raw tools, normalized tools, search text, vectors, one generation."""
+"""The index pipeline: normalize, judge, enrich, embed and publish the tools of servers."""

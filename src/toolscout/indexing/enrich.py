@@ -12,7 +12,7 @@ from typing import Any
 from toolscout.indexing.normalize import canonical_json
 from toolscout.indexing.taxonomy import infer_labels, taxonomy_version
 from toolscout.models import LOCAL, Document, Entry, Terms, Tool
-from toolscout.text import split_words, terms
+from toolscout.text import count_tokens, split_words, terms
 
 _REVISION = 2
 """Raise it when the document or the words of an unchanged tool change, so that all tools are indexed again."""
@@ -83,7 +83,7 @@ def enrich_tool(tool: Tool) -> Entry:
         document=document,
         text_hash=text_hash(document),
         terms=weighted_terms(tool),
-        tokens=definition_tokens(tool),
+        tokens=count_tokens({"name": tool.key, "description": tool.description, "input_schema": tool.input_schema}),
         stamp=stamp,
     )
 
@@ -139,12 +139,6 @@ def parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if depth + 1 < _PARAMETER_DEPTH:
                 items = value.get("items")
                 queue.append((depth + 1, items if isinstance(items, Mapping) else value))
-
-
-def definition_tokens(tool: Tool) -> int:
-    """Count the tokens of a tool's full definition in a prompt: characters of its compact JSON divided by four."""
-    definition = {"name": tool.key, "description": tool.description, "input_schema": tool.input_schema}
-    return -(-len(canonical_json(definition)) // 4)
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Raw definition in, Tool out: Unicode NFC, canonical JSON, a fingerprint of the whole, and bounds."""
+"""Turn a raw definition into a Tool: check its size, normalize its Unicode, and compute its fingerprint."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from toolscout.settings import Settings
 from toolscout.tool_keys import tool_key
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MAX_NODES = 1_000_000
 _MAX_INTEGER_BITS = 10_000
 _TAG_KEYS = ("tags", "io.modelcontextprotocol/tags", "_fastmcp", "fastmcp")
 
 
 def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *, owner: str | None = None) -> Tool:
-    """Check and clean one raw definition; raise BadToolError with the reason when it cannot be indexed."""
+    """Check and normalize one raw definition. Raise BadToolError with the reason if it cannot be indexed."""
     if not isinstance(raw, Mapping):
         raise BadToolError(f"a tool must be an object, not {type(raw).__name__}")
-    clean = _cleaned(raw, settings)
-    whole_text = canonical_json(clean)
-    if not _encodable(whole_text):
-        clean = json.loads(whole_text.encode("utf-8", "replace"))
+    _check_values(raw, settings)
+    clean = _to_nfc(raw)
+    canonical = canonical_json(clean)
+    if not _is_encodable(canonical):
+        clean = json.loads(canonical.encode("utf-8", "replace"))
     name = _text(clean, "name").strip()
     _check_name(name, settings)
     description = _printable(_text(clean, "description")).strip()
@@ -41,7 +42,7 @@ def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *
     output_schema = _schema(clean, ("output_schema", "outputSchema"), settings)
     annotations = _mapping(clean, "annotations")
     meta = _mapping(clean, "_meta")
-    whole, tool_overlay = server.overlay, server.tool_overlays.get(name, Overlay())
+    overlay, tool_overlay = server.overlay, server.tool_overlays.get(name, Overlay())
     key = tool_key(server.key, name)
     return Tool(
         key=key,
@@ -55,29 +56,25 @@ def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *
         output_schema=output_schema,
         annotations=annotations,
         meta=meta,
-        category=tool_overlay.category or whole.category or _printable(_text(clean, "category")).strip(),
-        tags=_merged(_words(clean.get("tags")), _meta_tags(meta), whole.tags, tool_overlay.tags),
-        keywords=_merged(_words(clean.get("keywords")), whole.keywords, tool_overlay.keywords),
+        category=tool_overlay.category or overlay.category or _printable(_text(clean, "category")).strip(),
+        tags=_merged(_words(clean.get("tags")), _meta_tags(meta), overlay.tags, tool_overlay.tags),
+        keywords=_merged(_words(clean.get("keywords")), overlay.keywords, tool_overlay.keywords),
         examples=tool_overlay.examples or _examples(clean.get("examples")),
-        related=_merged(_words(clean.get("related")), whole.related, tool_overlay.related),
-        fingerprint=_sha256(whole_text),
+        related=_merged(_words(clean.get("related")), overlay.related, tool_overlay.related),
+        fingerprint=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
         owner=owner,
-        enabled=_first(tool_overlay.enabled, whole.enabled, clean.get("enabled") is not False),
-        trusted=_first(tool_overlay.trusted, whole.trusted, server.trusted),
+        enabled=_first(tool_overlay.enabled, overlay.enabled, clean.get("enabled") is not False),
+        trusted=_first(tool_overlay.trusted, overlay.trusted, server.trusted),
     )
 
 
 def canonical_json(value: Any) -> str:
-    """Write JSON so that equal values are equal texts: sorted keys, no spaces, no escapes."""
+    """Write JSON so that equal values give equal texts: sorted keys, no spaces, no escapes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _cleaned(raw: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """NFC every string, with the size and depth known to be bounded before any recursion."""
+def _check_values(raw: Mapping[str, Any], settings: Settings) -> None:
+    """Check size, depth and numbers without recursion, so that the recursive steps after it are safe."""
     limit = settings.max_schema_depth + 4
     for count, (depth, value) in enumerate(_levels(raw)):
         if count > _MAX_NODES:
@@ -88,13 +85,10 @@ def _cleaned(raw: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
             raise BadToolError(f"it holds {value}, which JSON does not have")
         if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
             raise BadToolError("it holds a whole number of thousands of digits")
-    cleaned = _nfc(raw)
-    assert isinstance(cleaned, dict)  # noqa: S101 - a mapping stays one
-    return cleaned
 
 
 def _levels(value: Any) -> Iterator[tuple[int, Any]]:
-    """Walk a value without recursion; a Python object that contains itself ends at the depth limit."""
+    """Yield all nested values with their depth, without recursion. The caller stops at its limits."""
     stack = [(0, value)]
     while stack:
         depth, item = stack.pop()
@@ -105,15 +99,16 @@ def _levels(value: Any) -> Iterator[tuple[int, Any]]:
             stack.extend((depth + 1, child) for child in item)
 
 
-def _nfc(value: Any) -> Any:
+def _to_nfc(value: Any) -> Any:
+    """Normalize every string to Unicode NFC."""
     if isinstance(value, str):
         if value.isascii():
             return value
         return unicodedata.normalize("NFC", value)
     if isinstance(value, Mapping):
-        return {_nfc(str(key)): _nfc(child) for key, child in value.items()}
+        return {_to_nfc(str(key)): _to_nfc(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_nfc(child) for child in value]
+        return [_to_nfc(child) for child in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
     raise BadToolError(f"it holds a {type(value).__name__}, which is not JSON")
@@ -138,11 +133,11 @@ def _text(raw: Mapping[str, Any], field: str) -> str:
 
 
 def _printable(text: str) -> str:
-    return _NO_TEXT.sub(" ", text)
+    return _UNPRINTABLE.sub(" ", text)
 
 
-def _encodable(text: str) -> bool:
-    """Tell whether UTF-8 can write a text: half a surrogate pair counts in the fingerprint, then becomes `?`."""
+def _is_encodable(text: str) -> bool:
+    """Tell whether UTF-8 can encode a text. A lone surrogate counts in the fingerprint, then becomes `?`."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -184,14 +179,14 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 def _meta_tags(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    """Read tags where servers are known to put them: `_meta.tags`, or one level down in a vendor's object."""
-    found: list[str] = []
+    """Read tags from where servers put them: `_meta.tags`, or `tags` in the object of a vendor."""
+    tags: list[str] = []
     for key in _TAG_KEYS:
         value = meta.get(key)
         value = value.get("tags") if isinstance(value, Mapping) else value
         if isinstance(value, (list, tuple)):
-            found.extend(item.strip() for item in value if isinstance(item, str) and item.strip())
-    return tuple(found)
+            tags.extend(item.strip() for item in value if isinstance(item, str) and item.strip())
+    return tuple(tags)
 
 
 def _examples(value: Any) -> tuple[Any, ...]:

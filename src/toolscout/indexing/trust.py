@@ -1,4 +1,8 @@
-"""Trust in definitions: the first is pinned, a later one is held against it, and poisoned text is held back."""
+"""Trust in definitions: pin the first definition of a tool, compare later ones with the pin, quarantine poisoned text.
+
+A pin is the definition that was approved, or else the one that was seen first. Its verdict says which: `seen`,
+`approved` by an operator, or `kept_out` by an operator.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from toolscout.indexing.screen import quarantines, screen_tool, screen_version
 from toolscout.models import Change, Pin, Record, Scope, Tool, Verdict
 
 PIN_KIND = "pin"
-"""The kind of a pin among the records of a store."""
+"""The kind of record under which a store keeps pins."""
 
 KEPT_OUT = "kept out by hand"
 CHANGED = "its definition has changed and is not approved"
@@ -19,55 +23,63 @@ CHANGED = "its definition has changed and is not approved"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedTool:
-    """A tool with its verdict, and the pin to keep where it is not the one that is kept already."""
+    """A tool with its quarantine reason set, and the pin to store if it is new or was updated."""
 
     tool: Tool
     pin: Pin | None
     changed: bool
+    """Whether the definition differs from the pinned one."""
 
 
 def judge_tool(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float) -> JudgedTool:
-    """Hold a definition against its pin and screen it, once for each definition and set of rules.
+    """Decide whether a tool is quarantined, by its pin and by the screen.
 
-    What was approved is approved as it was then; what was kept out by hand stays out, whatever it turns into.
+    An approval covers the approved definition only. A tool that an operator kept out stays out, also when its
+    definition changes. The result of the screen is stored in the pin, so that a definition is screened once for
+    each version of the rules.
     """
-    asked = f"{screen_version()}:{tool.fingerprint}:{_told(tool)}" if screened else ""
-    found = pin.found if pin and pin.screened == asked else _found(tool) if screened else ""
+    screening = f"{screen_version()}:{tool.fingerprint}:{_overlay_digest(tool)}" if screened else ""
+    poison = pin.found if pin and pin.screened == screening else _poison_reason(tool) if screened else ""
     if pin is None:
-        first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=asked, found=found)
-        return JudgedTool(tool=replace(tool, quarantine_reason=found), pin=first, changed=False)
-    seen = pin if pin.screened == asked else replace(pin, screened=asked, found=found)
+        first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=screening, found=poison)
+        return JudgedTool(tool=replace(tool, quarantine_reason=poison), pin=first, changed=False)
+    updated = replace(pin, screened=screening, found=poison)
     changed = pin.fingerprint != tool.fingerprint
     if pin.verdict == "kept_out":
-        held = KEPT_OUT
+        reason = KEPT_OUT
     elif pin.verdict == "approved" and not changed:
-        held = ""
+        reason = ""
     else:
-        held = found or (CHANGED if changed and strict else "")
-    return JudgedTool(tool=replace(tool, quarantine_reason=held), pin=None if seen == pin else seen, changed=changed)
+        reason = poison or (CHANGED if changed and strict else "")
+    return JudgedTool(
+        tool=replace(tool, quarantine_reason=reason), pin=None if updated == pin else updated, changed=changed
+    )
 
 
-def merge_pins(own: Pin | None, brought: Pin | None, *, offered: Tool | None, stored: Tool | None) -> Pin:
-    """Say which pin counts for what an archive offers under a fingerprint that cannot be computed from it.
+def merge_pins(own: Pin | None, archived: Pin | None, *, offered: Tool | None, stored: Tool | None) -> Pin:
+    """Merge the pin of a store with that of an archive, for the tool that the archive offers.
 
-    Of two pins the one that is decided counts, keeping out before approving; between equals, the own. An own approval
-    needs a stored tool of its fingerprint. Where that one says something else, both are disputed: until someone
-    decides, whatever is offered is a change, and only keeping out counts.
+    The stricter verdict wins: kept out, then approved, then seen. Between equals, the store's own pin wins.
+
+    The fingerprint of an archived tool cannot be checked, so it proves nothing. The store's approval therefore
+    counts only while the store still holds the approved tool. If that tool and the offered one have the same
+    fingerprint but different content, no approval counts: the result is a pin without a fingerprint, which makes
+    every definition a change until an operator decides.
     """
-    known = stored if stored and offered and stored.fingerprint == offered.fingerprint else None
-    if own and offered and own.verdict == "approved" and own.fingerprint == offered.fingerprint and not known:
+    same = stored if stored and offered and stored.fingerprint == offered.fingerprint else None
+    if own and offered and own.verdict == "approved" and own.fingerprint == offered.fingerprint and not same:
         own = replace(own, verdict="seen")
-    pin = max((item for item in (own, brought) if item), key=lambda item: get_args(Verdict).index(item.verdict))
-    disputed = known and offered and _says(known, pin) != _says(offered, pin)
+    pin = max((item for item in (own, archived) if item), key=lambda item: get_args(Verdict).index(item.verdict))
+    disputed = same and offered and _approved_content(same, pin) != _approved_content(offered, pin)
     if pin.verdict == "kept_out" or not (disputed or (own and not own.fingerprint)):
         return pin
-    before = (own or pin).before or (definition_of(known) if known else None)
+    before = (own or pin).before or (definition_of(same) if same else None)
     return replace(own or pin, verdict="seen", fingerprint="", before=before)
 
 
 def definition_of(tool: Tool) -> Mapping[str, Any]:
-    """Write what a server says of a tool, for showing two definitions side by side."""
-    said = {
+    """Return the parts of a tool that its server defines, to show two definitions side by side."""
+    parts = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
@@ -79,11 +91,11 @@ def definition_of(tool: Tool) -> Mapping[str, Any]:
         "examples": list(tool.examples),
         "related": list(tool.related),
     }
-    return {name: value for name, value in said.items() if value or name == "name"}
+    return {name: value for name, value in parts.items() if value or name == "name"}
 
 
 def change_of(scope: Scope, tool: Tool, pin: Pin | None) -> Change | None:
-    """Say what is to be decided of a published tool, or was decided against it; None where nothing is."""
+    """Return what an operator has to decide, or has decided, about a published tool. None if there is nothing."""
     changed = pin is not None and pin.fingerprint != tool.fingerprint
     if not changed and not tool.quarantine_reason:
         return None
@@ -110,18 +122,19 @@ def write_pin(scope: Scope, pin: Pin) -> Record:
     return Record(kind=PIN_KIND, scope=scope, name=pin.key, body=asdict(pin))
 
 
-def _says(tool: Tool, pin: Pin) -> tuple[Any, ...]:
-    """Gather what two tools of one fingerprint share: all that an approval speaks free, else the definition."""
+def _approved_content(tool: Tool, pin: Pin) -> tuple[Any, ...]:
+    """Return what two tools with one fingerprint must share: the definition, and after an approval the labels too."""
     labels = (tool.id, tool.category, tool.tags) if pin.verdict == "approved" else ()
     return (definition_of(tool), *labels)
 
 
-def _told(tool: Tool) -> str:
-    """Digest what the operator's config may say in place of the server: an overlay that goes uncovers other text."""
-    said = (tool.description, tool.category, tool.tags, tool.keywords, tool.related, tool.examples)
-    return hashlib.blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def _overlay_digest(tool: Tool) -> str:
+    """Hash the fields that the operator's config can replace: text behind a removed overlay has to be screened."""
+    values = (tool.description, tool.category, tool.tags, tool.keywords, tool.related, tool.examples)
+    return hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _found(tool: Tool) -> str:
+def _poison_reason(tool: Tool) -> str:
+    """Screen a tool and return why it is quarantined, "" if it is not."""
     findings = screen_tool(tool)
     return f"{findings[0].rule} in {findings[0].where}: {findings[0].reason}" if quarantines(findings) else ""
