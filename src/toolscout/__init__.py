@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         ToolMatch,
         ToolMetadata,
     )
-    from toolscout.ports import Embedder, Store, ToolProvider, ToolSource
+    from toolscout.ports import CustomServer, Embedder, LiveServer, Store, ToolProvider, ToolSource
     from toolscout.registry import RequestProvidersMiddleware, ToolRegistry, request_providers
     from toolscout.scout import Scout
     from toolscout.settings import Settings
@@ -99,7 +99,9 @@ _HOME = {
         "ToolMetadata",
     ),
     "ports": (
+        "CustomServer",
         "Embedder",
+        "LiveServer",
         "Store",
         "ToolProvider",
         "ToolSource",
@@ -123,6 +125,7 @@ __all__ = [
     "Caller",
     "Category",
     "ConfigError",
+    "CustomServer",
     "DefinitionChangedError",
     "DimensionError",
     "DiscoveredTool",
@@ -135,6 +138,7 @@ __all__ = [
     "InvalidArgumentsError",
     "InvalidValueError",
     "LimitError",
+    "LiveServer",
     "NotAllowedError",
     "NotReadOnlyError",
     "PolicyError",

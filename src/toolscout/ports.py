@@ -26,36 +26,36 @@ if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
 Progress = Callable[[int, int], None]
-"""Told, during long work, how many of how many are done."""
+"""Called during long work with how many of how many are done."""
 
 
 class Upstream(Protocol):
-    """The agent behind a call: what a server may tell it or ask of it while the call runs."""
+    """The agent that made a call. The server may report progress to it and ask it questions while the call runs."""
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """Return what the agent's client says it can do, as it said it."""
+        """Return the capabilities of the agent's client, as it declared them."""
         ...
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass a server's progress on."""
+        """Forward the progress of a server to the agent."""
         ...
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Pass a server's question on (elicitation, sampling, roots); raise CallError when the agent cannot answer."""
+        """Forward a server's request (elicitation, sampling, roots); raise CallError when the agent cannot answer."""
         ...
 
 
 @runtime_checkable
 class ToolProvider(Protocol):
-    """What an author writes to bring tools from anywhere: a folder of scripts, a database, an API.
+    """Tools from anywhere, by an author's own code: a folder of scripts, a database, an API.
 
-    Each method may be synchronous or asynchronous. Nothing that it returns is trusted, and a provider that fails costs
-    only its own tools.
+    Each method may be synchronous or asynchronous. Nothing that it returns is trusted. A provider that fails
+    loses only its own tools.
     """
 
     def list_tool_metadata(self) -> Iterable[ToolMetadata] | Awaitable[Iterable[ToolMetadata]]:
-        """Return what searching needs of each tool; mappings with the same names will do."""
+        """Return the fields of each tool that search needs; mappings with the same names are accepted."""
         ...
 
     def get_tool(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Vectors for documents that have none yet: content-addressed, in chunks, so that a killed run resumes where it was."""
+"""The embed stage: vectors for documents that have none yet, stored in chunks, so that a killed run can resume."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CHUNK = 2_048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """How many vectors were made, how many are still missing, and whose vectors the next generation uses.
+    """How many vectors were made, how many are still missing, and which model the next generation uses.
 
-    `repaired` says that some were made for tools published before, of any tenant.
+    `repaired`: some tools that are published already, of any tenant, had no vector.
     """
 
     made: int
@@ -29,15 +29,15 @@ class Embedded:
 async def embed_missing(
     store: Store, embedder: Embedder | None, prepared: Sequence[PreparedServer], current: str, progress: Progress | None
 ) -> Embedded:
-    """Embed what is new, and what an earlier failure or another model left without a vector.
+    """Embed what is new, and what an earlier failure or a change of the model left without a vector.
 
-    An embedder that is down leaves the tools findable by words, and the model of the `current` generation in place;
-    vectors of a wrong length are never accepted.
+    When the embedder is down, tools can be found by words, and the model of the `current` generation stays. Vectors of
+    a wrong length are never accepted.
     """
     if embedder is None:
         return Embedded(made=0, missing=0, model_id=current)
-    behind = map(to_document, await store.unembedded(embedder.model_id))
-    documents = {text_hash(document): document for document in behind}
+    unembedded = map(to_document, await store.unembedded(embedder.model_id))
+    documents = {text_hash(document): document for document in unembedded}
     repaired = bool(documents)
     documents |= {entry.text_hash: entry.document for part in prepared for entry in part.entries}
     missing = sorted(await store.missing_vectors(embedder.model_id, list(documents)))

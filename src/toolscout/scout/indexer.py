@@ -28,11 +28,13 @@ class Indexer:
     It is used by the facade, by the sync with live servers, by decisions about definitions and by the archive import.
     """
 
-    def __init__(self, *, store: Store, embedder: Embedder | None, settings: Settings, audit: AuditLog) -> None:
+    def __init__(
+        self, *, store: Store, embedder: Embedder | None, settings: Settings, audit: AuditLog | None = None
+    ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
-        self._audit = audit
+        self._audit = audit or AuditLog()
         self.leases = Leases(store, settings)
 
     async def index(
@@ -50,7 +52,7 @@ class Indexer:
         the sources are live servers whose slugs are fixed, and the caller holds their leases.
         """
         started = time.perf_counter()
-        async with self._hold_slugs(sources, scope, leases) as (slugs, collisions):
+        async with self._hold_slugs(sources, scope, leases) as (slugs, collisions, held):
             before = await self._store.overview(_caller(scope))
             prepared = [
                 await self._prepare(source, slugs[source.server.title], scope, alone=len(sources) == 1)
@@ -60,7 +62,7 @@ class Indexer:
             if strict:
                 _refuse_dropped(prepared)
             embedded = await embed_missing(self._store, self._embedder, prepared, before.model_id, progress)
-            generation = await self._publish_changes(scope, prepared, embedded, before)
+            generation = await self._publish_changes(prepared, held, embedded, before)
         return IndexReport(
             new=sum(part.new for part in prepared),
             changed=sum(part.changed for part in prepared),
@@ -91,7 +93,21 @@ class Indexer:
             unchanged = frozenset(stamps) - {entry.tool.key for entry in entries}
             prepared.append(PreparedServer(server=servers[slug], entries=entries, unchanged=unchanged))
         overview = await self._store.overview(_caller(scope))
-        await publish(self._store, scope, prepared, model_id=overview.model_id)
+        await self.publish(prepared, leases, model_id=overview.model_id)
+
+    async def publish(
+        self,
+        prepared: Sequence[PreparedServer],
+        leases: HeldLeases,
+        *,
+        model_id: str,
+        everywhere: bool = False,
+        switches: Mapping[str, bool] | None = None,
+    ) -> int:
+        """Publish prepared servers, whose leases are held, and return the number of the new generation."""
+        return await publish(
+            self._store, leases.scope, prepared, model_id=model_id, everywhere=everywhere, switches=switches
+        )
 
     async def remove_server(self, scope: Scope, server: str, leases: HeldLeases | None = None) -> int:
         """Remove a server and its tools from a scope; return how many tools that were."""
@@ -125,18 +141,18 @@ class Indexer:
     @asynccontextmanager
     async def _hold_slugs(
         self, sources: Sequence[ToolSource], scope: Scope, leases: HeldLeases | None
-    ) -> AsyncIterator[tuple[Mapping[str, str], list[Dropped]]]:
-        """Assign a slug to every source and hold its lease; return title -> slug, and which slugs collided."""
+    ) -> AsyncIterator[tuple[Mapping[str, str], list[Dropped], HeldLeases]]:
+        """Assign a slug to every source and hold its lease; return title -> slug, which slugs collided, the leases."""
         if leases is not None:
-            yield _fixed_slugs([source.server for source in sources], await self.titles(scope))
+            yield *_fixed_slugs([source.server for source in sources], await self.titles(scope)), leases
             return
         titles = [source.server.title for source in sources]
         slugs = assign_slugs(titles, await self.titles(scope))
         while True:
-            async with self.leases.hold(scope, slugs.values()):
+            async with self.leases.hold(scope, slugs.values()) as held:
                 known = await self.titles(scope)
                 if slugs == (slugs := assign_slugs(titles, known)):
-                    yield slugs, slug_collisions(slugs, known)
+                    yield slugs, slug_collisions(slugs, known), held
                     return
                 # Another process added a server meanwhile that has one of these slugs now.
 
@@ -159,16 +175,15 @@ class Indexer:
         return prepared
 
     async def _publish_changes(
-        self, scope: Scope, prepared: Sequence[PreparedServer], embedded: Embedded, before: Overview
+        self, prepared: Sequence[PreparedServer], leases: HeldLeases, embedded: Embedded, before: Overview
     ) -> int:
         """Publish a new generation, unless nothing changed."""
         changed = any(part.entries or part.removed for part in prepared)
         new_model = embedded.model_id != before.model_id
         if not (changed or embedded.made or new_model):
             return before.generation
-        return await publish(
-            self._store, scope, prepared, model_id=embedded.model_id, everywhere=embedded.repaired or new_model
-        )
+        everywhere = embedded.repaired or new_model
+        return await self.publish(prepared, leases, model_id=embedded.model_id, everywhere=everywhere)
 
 
 def slug_collisions(slugs: Mapping[str, str], known: Mapping[str, str]) -> list[Dropped]:

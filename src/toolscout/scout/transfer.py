@@ -14,12 +14,12 @@ from toolscout.errors import StoreError
 from toolscout.indexing.archive import ArchivedSwitch, ArchivedTool, ArchivedVector, ArchiveHeader, ArchiveItem
 from toolscout.indexing.enrich import enrich_tool, restamp, text_hash, to_document
 from toolscout.indexing.prepare import PreparedServer
-from toolscout.indexing.publish import publish, read_pins, store_pins
+from toolscout.indexing.publish import read_pins, store_pins
 from toolscout.indexing.trust import JudgedTool, judge_tool, merge_pins
 from toolscout.models import Caller, Pin, Scope, Server, Tool
-from toolscout.policy.api_keys import KIND as KEY
+from toolscout.policy.api_keys import KIND as KEY_KIND
 from toolscout.ports import Progress, Store
-from toolscout.scout.leases import Leases
+from toolscout.scout.indexer import Indexer
 from toolscout.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveReport:
-    """What was carried, counted; `unembedded` tools have no vector of the store's model."""
+    """The counts of an export or import; `unembedded` tools have no vector of the store's model."""
 
     scopes: int
     servers: int
@@ -39,24 +39,24 @@ class ArchiveReport:
     switches: int
     decisions: int
     quarantined: int
-    """Tools that are kept from everyone where they were read, or where they arrived."""
+    """Tools in quarantine, in the store that was exported or imported into."""
     keys: int
-    """API keys that are not carried: a copy of a catalogue lets nobody in."""
+    """API keys that were not exported: a copy of a catalogue gives nobody access."""
     vectors: int
     unembedded: int
     model_id: str
 
 
 async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | None = None) -> ArchiveReport:
-    """Write everything that a store holds; each scope is read as it is at one moment."""
+    """Write everything that a store holds, except API keys; each scope is read in a consistent state."""
     counts: Counter[str] = Counter()
-    known = unembedded = 0
+    total = unembedded = 0
     model_id = await _model_of(store)
     out.writelines(archive.write_items([ArchiveHeader(model_id=model_id)]))
     written: set[str] = set()
     for scope in await store.scopes():
         servers, tools, switches, pins = await _read_scope(store, scope)
-        known += len(tools)
+        total += len(tools)
         counts["decision"] += sum(pin.verdict != "seen" for pin in pins)
         counts["quarantined"] += sum(bool(item.tool.quarantine_reason) for item in tools)
         items: list[ArchiveItem] = [scope, *servers]
@@ -65,8 +65,8 @@ async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | Non
         for start in range(0, len(tools), _CHUNK):
             part = tools[start : start + _CHUNK]
             hashes = [text_hash(to_document(item.tool)) for item in part]
-            fresh = sorted({*hashes} - written)
-            vectors = await store.vectors(model_id, fresh) if model_id else {}
+            unwritten = sorted({*hashes} - written)
+            vectors = await store.vectors(model_id, unwritten) if model_id else {}
             written |= vectors.keys()
             unembedded += sum(item not in written for item in hashes)
             items += [*part, *(ArchivedVector(text_hash=item, vector=vectors[item]) for item in sorted(vectors))]
@@ -74,11 +74,11 @@ async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | Non
             await asyncio.to_thread(out.writelines, archive.write_items(items))
             items = []
             if progress:
-                progress(counts["tool"], known)
+                progress(counts["tool"], total)
         counts.update(map(archive.kind_of, items))
         out.writelines(archive.write_items(items))
     out.write(archive.write_end(counts))
-    counts["key"] = sum(not item.body.get("revoked_at") for item in await store.records(KEY))
+    counts["key"] = sum(not item.body.get("revoked_at") for item in await store.records(KEY_KIND))
     return _report(counts, unembedded, model_id)
 
 
@@ -90,36 +90,32 @@ async def import_catalogue(
     *,
     settings: Settings | None = None,
 ) -> ArchiveReport:
-    """Bring an archive in: all of it is checked first, then each scope is one publication; nothing is embedded.
+    """Import an archive: all of it is checked first, then each scope is published at once; nothing is embedded.
 
     The servers of the archive replace those of the same key in the same scope; all others stay. A store that already
-    has a model keeps it. Every definition is judged here, by the decisions of both places: what the archive says of
-    its being in use counts for nothing.
+    has a model keeps it. Every definition is screened and judged again, by the decisions of the archive and of the
+    store: that a tool was in use elsewhere proves nothing.
     """
     settings = settings or Settings()
-    leases = Leases(store, settings)
+    indexer = Indexer(store=store, embedder=None, settings=settings)
     total = await asyncio.to_thread(_check, read, where)
     counts: Counter[str] = Counter()
     unembedded = 0
     current = model_id = await _model_of(store)
-    async for arrived in _arrivals(store, read, where, counts):
-        model_id = current or arrived.model_id
-        counts["decision"] += sum(pin.verdict != "seen" for pin in arrived.pins.values())
-        if arrived.servers or arrived.switches or arrived.pins:
-            async with leases.hold(arrived.scope, [server.key for server in arrived.servers]):
-                judged = await _judged(store, arrived, settings)
-                prepared = await _prepare(store, arrived, judged)
-                await publish(
-                    store,
-                    arrived.scope,
-                    prepared,
-                    model_id=model_id,
-                    everywhere=model_id != current,
-                    switches=arrived.switches,
+    async for archived in _read_scopes(store, read, where, counts):
+        model_id = current or archived.model_id
+        counts["decision"] += sum(pin.verdict != "seen" for pin in archived.pins.values())
+        if archived.servers or archived.switches or archived.pins:
+            async with indexer.leases.hold(archived.scope, [server.key for server in archived.servers]) as leases:
+                judged = await _judge(store, archived, settings)
+                prepared = await _prepare(store, archived, judged)
+                new_model = model_id != current
+                await indexer.publish(
+                    prepared, leases, model_id=model_id, everywhere=new_model, switches=archived.switches
                 )
             counts["quarantined"] += sum(bool(item.tool.quarantine_reason) for item in judged)
             current = model_id
-            hashes = [text_hash(to_document(item.tool)) for item in arrived.tools]
+            hashes = [text_hash(to_document(item.tool)) for item in archived.tools]
             missing = await store.missing_vectors(model_id, hashes) if model_id else {*hashes}
             unembedded += sum(item in missing for item in hashes)
         if progress:
@@ -128,8 +124,8 @@ async def import_catalogue(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Arrived:
-    """All of one scope."""
+class _ArchivedScope:
+    """Everything that an archive holds of one scope."""
 
     scope: Scope
     model_id: str
@@ -140,21 +136,21 @@ class _Arrived:
 
 
 def _check(read: Callable[[], Iterable[bytes]], where: str) -> int:
-    """Read an archive to its end, so that a broken one fails before anything is done; count its tools."""
+    """Read an archive to its end, so that a broken one fails before anything is changed; count its tools."""
     return sum(isinstance(item, ArchivedTool) for item in archive.read_items(read(), where))
 
 
-async def _arrivals(
+async def _read_scopes(
     store: Store, read: Callable[[], Iterable[bytes]], where: str, counts: Counter[str]
-) -> AsyncIterator[_Arrived]:
-    """Give one scope after the other, once its vectors are kept."""
+) -> AsyncIterator[_ArchivedScope]:
+    """Yield one scope after the other, once its vectors are stored."""
     model_id = ""
     vectors: list[ArchivedVector] = []
-    arrived: _Arrived | None = None
+    archived: _ArchivedScope | None = None
 
-    async def keep_vectors() -> None:
+    async def store_vectors() -> None:
         if vectors:
-            await store.add_vectors(model_id, [item.text_hash for item in vectors], _stacked(vectors))
+            await store.add_vectors(model_id, [item.text_hash for item in vectors], _stack(vectors))
             vectors.clear()
 
     for item in archive.read_items(read(), where):
@@ -162,74 +158,80 @@ async def _arrivals(
         if isinstance(item, ArchiveHeader):
             model_id = item.model_id
         elif isinstance(item, Scope):
-            await keep_vectors()
-            if arrived is not None:
-                yield arrived
-            arrived = _Arrived(scope=item, model_id=model_id)
-        elif arrived is None:
+            await store_vectors()
+            if archived is not None:
+                yield archived
+            archived = _ArchivedScope(scope=item, model_id=model_id)
+        elif archived is None:
             continue
         elif isinstance(item, Server):
-            arrived.servers.append(item)
+            archived.servers.append(item)
         elif isinstance(item, ArchivedTool):
-            arrived.tools.append(item)
+            archived.tools.append(item)
         elif isinstance(item, ArchivedSwitch):
-            arrived.switches[item.key] = item.enabled
+            archived.switches[item.key] = item.enabled
         elif isinstance(item, Pin):
-            arrived.pins[item.key] = item
+            archived.pins[item.key] = item
         else:
             vectors.append(item)
             if len(vectors) >= _CHUNK:
-                await keep_vectors()
-    await keep_vectors()
-    if arrived is not None:
-        yield arrived
+                await store_vectors()
+    await store_vectors()
+    if archived is not None:
+        yield archived
 
 
-async def _judged(store: Store, arrived: _Arrived, settings: Settings) -> list[JudgedTool]:
-    """Screen every definition, whatever the archive says was found, hold it against its pin, and keep the pins."""
-    own = await read_pins(store, arrived.scope)
-    stored = {tool.key: tool for tool in await store.stored_tools(arrived.scope)}
-    offered = {item.tool.key: item.tool for item in arrived.tools}
-    pins = dict(own)
-    for key in arrived.pins.keys() | (own.keys() & offered.keys()):
-        pins[key] = merge_pins(own.get(key), arrived.pins.get(key), offered=offered.get(key), stored=stored.get(key))
+async def _judge(store: Store, archived: _ArchivedScope, settings: Settings) -> list[JudgedTool]:
+    """Screen every definition, whatever the archive says of it, compare it with its pin, and store the pins."""
+    stored_pins = await read_pins(store, archived.scope)
+    stored = {tool.key: tool for tool in await store.stored_tools(archived.scope)}
+    offered = {item.tool.key: item.tool for item in archived.tools}
+    pins = dict(stored_pins)
+    for key in archived.pins.keys() | (stored_pins.keys() & offered.keys()):
+        pins[key] = merge_pins(
+            stored_pins.get(key), archived.pins.get(key), offered=offered.get(key), stored=stored.get(key)
+        )
     now = time.time()
     unscreened = {key: replace(pin, screened="", found="") for key, pin in pins.items()}
     screened, strict = settings.quarantine, settings.strict_definitions
     judged = await asyncio.to_thread(
         lambda: [
             judge_tool(item.tool, unscreened.get(item.tool.key), screened=screened, strict=strict, now=now)
-            for item in arrived.tools
+            for item in archived.tools
         ]
     )
-    fresh = {key: pin for key, pin in pins.items() if own.get(key) != pin}
-    fresh |= {item.tool.key: item.pin for item in judged if item.pin}
-    await store_pins(store, arrived.scope, fresh, pins, replaced={item.tool.key for item in judged if item.changed})
+    new_pins = {key: pin for key, pin in pins.items() if stored_pins.get(key) != pin}
+    new_pins |= {item.tool.key: item.pin for item in judged if item.pin}
+    await store_pins(store, archived.scope, new_pins, pins, replaced={item.tool.key for item in judged if item.changed})
     return judged
 
 
-async def _prepare(store: Store, arrived: _Arrived, judged: Sequence[JudgedTool]) -> list[PreparedServer]:
+async def _prepare(store: Store, archived: _ArchivedScope, judged: Sequence[JudgedTool]) -> list[PreparedServer]:
     """Prepare the servers of a scope; a tool that is published under the same stamp is unchanged."""
     stamps = {
-        item.tool.key: restamp(now.tool, item.tool, item.stamp) for item, now in zip(arrived.tools, judged, strict=True)
+        item.tool.key: restamp(now.tool, item.tool, item.stamp)
+        for item, now in zip(archived.tools, judged, strict=True)
     }
-    prepared = []
-    for server in arrived.servers:
-        published = await store.stamps(arrived.scope, server.key)
-        tools = [item.tool for item in judged if item.tool.server == server.key]
-        changed = [tool for tool in tools if published.get(tool.key) != stamps[tool.key]]
-        entries = await asyncio.to_thread(
-            lambda changed=changed: tuple(replace(enrich_tool(tool), stamp=stamps[tool.key]) for tool in changed)  # type: ignore[misc]
-        )
-        unchanged = frozenset(tool.key for tool in tools) - {tool.key for tool in changed}
-        prepared.append(PreparedServer(server=server, entries=entries, unchanged=unchanged))
-    return prepared
+    tools: dict[str, list[Tool]] = {server.key: [] for server in archived.servers}
+    for item in judged:
+        tools[item.tool.server].append(item.tool)
+
+    def prepare(server: Server, published: Mapping[str, str]) -> PreparedServer:
+        changed = [tool for tool in tools[server.key] if published.get(tool.key) != stamps[tool.key]]
+        entries = tuple(replace(enrich_tool(tool), stamp=stamps[tool.key]) for tool in changed)
+        unchanged = frozenset(tool.key for tool in tools[server.key]) - {tool.key for tool in changed}
+        return PreparedServer(server=server, entries=entries, unchanged=unchanged)
+
+    return [
+        await asyncio.to_thread(prepare, server, await store.stamps(archived.scope, server.key))
+        for server in archived.servers
+    ]
 
 
 async def _read_scope(
     store: Store, scope: Scope
 ) -> tuple[Sequence[Server], list[ArchivedTool], Mapping[str, bool], list[Pin]]:
-    """Read a scope between two looks at its stamps: equal ones mean that nothing changed meanwhile."""
+    """Read a scope; its stamps, read before and after, show whether it changed meanwhile."""
     for _ in range(_TRIES):
         servers, stamps = await _stamps(store, scope)
         tools: Sequence[Tool] = await store.stored_tools(scope)
@@ -257,7 +259,7 @@ async def _model_of(store: Store) -> str:
     return ""
 
 
-def _stacked(vectors: Sequence[ArchivedVector]) -> FloatArray:
+def _stack(vectors: Sequence[ArchivedVector]) -> FloatArray:
     import numpy as np
 
     return np.stack([item.vector for item in vectors])

@@ -1,4 +1,4 @@
-"""Tools that are not servers of a config: rows, and what an author's code provides."""
+"""Sources of tools that are not servers of a config: raw definitions (rows), and an author's ToolProvider."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def as_source(
 def read_rows(
     tools: Iterable[Mapping[str, Any]] | str | Path, *, strict: bool
 ) -> tuple[list[RowsSource], list[Dropped]]:
-    """Return one source for each server that the rows, or the lines of a tools.jsonl, name; and the lines left out."""
-    rows, bad = read_jsonl(tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
-    return group_rows(rows), bad
+    """Return a source for each server that the rows, or the lines of a tools.jsonl, name; and the lines not read."""
+    rows, bad_lines = read_jsonl(tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
+    return group_rows(rows), bad_lines

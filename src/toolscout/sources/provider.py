@@ -1,4 +1,4 @@
-"""An author's ToolProvider as a server of the catalogue: asked with a deadline, its results made into MCP results."""
+"""An author's ToolProvider as a source: called with a deadline, its values turned into MCP results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolscout.sources.provider_calls import ask, to_result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSource:
-    """The tools of one provider, under a server of their own."""
+    """The tools of one provider, as a server of the catalogue."""
 
     server: Server
     provider: ToolProvider
@@ -30,7 +30,7 @@ class ProviderSource:
                 return [await self._define(_plain(item)) for item in metadata]
         except TimeoutError:
             reason = f"it took longer than {self.timeout_s:g} s"
-        except Exception as error:  # noqa: BLE001 - whatever an author's code raises costs only its own tools
+        except Exception as error:  # noqa: BLE001 - a provider that fails loses only its own tools
             reason = f"{type(error).__name__}: {error}"
         raise ServerUnavailableError(
             f"the tools of {self.server.title} cannot be listed: {reason}", hint="its other tools stay as they were"
@@ -41,11 +41,11 @@ class ProviderSource:
         name: str,
         arguments: Mapping[str, Any],
         *,
-        caller: Caller,  # noqa: ARG002 - a provider knows its caller by its own means
+        caller: Caller,  # noqa: ARG002 - the protocol of providers has no caller
         upstream: Upstream | None = None,  # noqa: ARG002
         extra: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Mapping[str, Any]:
-        """Call the provider once; what it raises is the tool's own failure."""
+        """Call the provider once; an exception that it raises is an error result of the tool."""
         try:
             value = await ask(partial(self.provider.call_tool, name, arguments), self.timeout_s)
             return to_result(value, structured=True).model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -55,7 +55,7 @@ class ProviderSource:
             raise CallTimeoutError(
                 f"{name} took longer than {self.timeout_s:g} s", hint="it may still run; it is not called again"
             ) from None
-        except Exception as error:  # noqa: BLE001 - the model is told, and can do something else
+        except Exception as error:  # noqa: BLE001 - the model reads it, and can try something else
             return {"content": [{"type": "text", "text": f"{type(error).__name__}: {error}"}], "isError": True}
 
     async def _define(self, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class ProviderSource:
 
 
 def _plain(item: Any) -> dict[str, Any]:
-    """Read metadata or a definition: a mapping, a dataclass, or an SDK's object, under the names of a row."""
+    """Return metadata or a definition, given as a mapping, a dataclass or an SDK object, as the dict of a row."""
     if hasattr(item, "model_dump"):
         item = item.model_dump(by_alias=True, mode="json", exclude_none=True)
     if is_dataclass(item) and not isinstance(item, type):

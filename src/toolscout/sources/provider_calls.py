@@ -24,11 +24,11 @@ class OverdueError(TimeoutError):
 
 
 def is_async(call: Callable[..., Any]) -> bool:
-    """Tell whether calling this gives a coroutine or an asynchronous iterator at once, without doing any work."""
+    """Tell whether a call returns a coroutine or an asynchronous iterator, without doing any work itself."""
     while isinstance(call, functools.partial):
         call = call.func
     if not (inspect.isfunction(call) or inspect.ismethod(call)):
-        call = getattr(call, "__call__", call)  # noqa: B004 - the method is wanted, not whether there is one
+        call = getattr(call, "__call__", call)  # noqa: B004 - the method itself is needed
     return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
 
 
@@ -46,7 +46,7 @@ async def ask(call: Callable[[], Any], timeout_s: float | None, *, most: int | N
         for _ in range(_GRACE):
             if task.done():
                 return task.result()
-            await asyncio.sleep(0)  # the loop was busy: an answer that is there already has come in time
+            await asyncio.sleep(0)  # the loop was busy: an answer that has arrived is in time
         raise OverdueError(f"no answer within {timeout_s:g} s")
     finally:
         if not task.done():
@@ -72,8 +72,8 @@ def to_result(value: Any, *, structured: bool = False) -> CallToolResult | Input
 async def in_thread(call: Callable[[], Any]) -> Any:
     """Run a blocking call in a thread of its own, in the caller's context.
 
-    The loop's own pool would do until calls hang: a few of them would fill it for everybody, and hold the process at
-    its end. A thread that is abandoned here ends with its call, or with the process.
+    A few calls that hang would fill the loop's thread pool for everybody, and keep the process from exiting. A thread
+    that is abandoned here ends with its call, or with the process.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
@@ -91,14 +91,14 @@ async def in_thread(call: Callable[[], Any]) -> Any:
         value, error = None, None
         try:
             value = context.run(call)
-        except Exception as raised:  # noqa: BLE001 - it is raised again where it was asked for
+        except Exception as raised:  # noqa: BLE001 - raised again in the task that waits
             error = RuntimeError("it raised StopIteration") if isinstance(raised, StopIteration) else raised
-        except BaseException as raised:  # noqa: BLE001 - code that is asked may not end the process
+        except BaseException as raised:  # noqa: BLE001 - an author's code must not end the process
             error = RuntimeError(f"it raised {type(raised).__name__}")
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(settle, value, error)
 
-    threading.Thread(target=work, name="toolscout-asked", daemon=True).start()
+    threading.Thread(target=work, name="toolscout-provider", daemon=True).start()
     return await future
 
 
@@ -111,11 +111,11 @@ def _without_schema() -> FuncMetadata:
 
 
 async def _answer(call: Callable[[], Any], most: int | None) -> Any:
-    value = call() if is_async(call) else await in_thread(lambda: _taken(call(), most))
+    value = call() if is_async(call) else await in_thread(lambda: _read_items(call(), most))
     if inspect.isawaitable(value):
         value = await value
     if most is None or not isinstance(value, AsyncIterable):
-        return _taken(value, most)
+        return _read_items(value, most)
     items: list[Any] = []
     async for item in value:
         items.append(item)
@@ -124,11 +124,11 @@ async def _answer(call: Callable[[], Any], most: int | None) -> Any:
     return items
 
 
-def _taken(value: Any, most: int | None) -> Any:
+def _read_items(value: Any, most: int | None) -> Any:
     if most is None or inspect.isawaitable(value) or isinstance(value, AsyncIterable):
         return value
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"a {type(value).__name__} is no list")
+        raise TypeError(f"expected a list, not {type(value).__name__}")
     return list(islice(value, most))
 
 

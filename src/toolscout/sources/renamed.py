@@ -1,4 +1,4 @@
-"""A source under the name, and with the trust, that it was indexed with."""
+"""Another source under the name, and with the trust, that the caller of `index_server_tools` gave it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from toolscout.ports import ToolSource, Upstream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenamedSource:
-    """Another source's tools, as a server of their own."""
+    """The tools of another source, as a server of another name."""
 
     server: Server
     source: ToolSource
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
-        """Return what the source lists."""
+        """Return the definitions of the source."""
         return await self.source.list_tools()
 
     async def call_tool(
@@ -30,5 +30,5 @@ class RenamedSource:
         upstream: Upstream | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
-        """Let the source call it."""
+        """Call the tool at the source."""
         return await self.source.call_tool(name, arguments, caller=caller, upstream=upstream, extra=extra)

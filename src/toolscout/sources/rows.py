@@ -29,38 +29,39 @@ class RowsSource:
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any],  # noqa: ARG002 - there is nobody to give them to
+        arguments: Mapping[str, Any],  # noqa: ARG002 - no server to send them to
         *,
         caller: Caller,  # noqa: ARG002
         upstream: Upstream | None = None,  # noqa: ARG002
         extra: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Mapping[str, Any]:
-        """Refuse: rows can be found, not called."""
+        """Refuse: rows describe tools, and call none."""
         raise ServerUnavailableError(
-            f"{name} was indexed from rows; no server stands behind it", hint="connect its server to call it"
+            f"{name} was indexed from rows; no server is connected that could call it",
+            hint="connect its server to call it",
         )
 
 
 def group_rows(rows: Iterable[Any]) -> list[RowsSource]:
-    """Sort rows by their `server`; no server, or an empty one, means `local`."""
+    """Return one source for each `server` that the rows name; no server, or an empty name, means `local`."""
     grouped: dict[str, list[Any]] = {}
     for row in rows:
-        named = row.get("server") if isinstance(row, Mapping) else None
-        grouped.setdefault(_title(named) if isinstance(named, str) else LOCAL, []).append(row)
+        name = row.get("server") if isinstance(row, Mapping) else None
+        grouped.setdefault(_title(name) if isinstance(name, str) else LOCAL, []).append(row)
     return [
         RowsSource(server=Server(key=server_slug(title), title=title), rows=grouped[title]) for title in sorted(grouped)
     ]
 
 
-def _title(named: str) -> str:
-    """Clean a server's name as the names of tools are: NFC, and nothing that UTF-8 cannot write."""
-    return unicodedata.normalize("NFC", named).encode("utf-8", "replace").decode("utf-8").strip() or LOCAL
+def _title(name: str) -> str:
+    """Normalize the name of a server as the names of tools are: NFC, and only what UTF-8 can encode."""
+    return unicodedata.normalize("NFC", name).encode("utf-8", "replace").decode("utf-8").strip() or LOCAL
 
 
 def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[str, Any]], list[Dropped]]:
     """Read rows from a file; a bad line is reported with its number and skipped, or an error when strict."""
     rows: list[Mapping[str, Any]] = []
-    bad: list[Dropped] = []
+    bad_lines: list[Dropped] = []
     try:
         lines = Path(path).read_bytes().splitlines()
     except OSError as error:
@@ -88,5 +89,5 @@ def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[
         if problem:
             if strict:
                 raise InputFileError(f"{path}:{number}: {problem}", hint="correct the line, or omit --strict")
-            bad.append(Dropped(where=f"{path}:{number}", reason=problem))
-    return rows, bad
+            bad_lines.append(Dropped(where=f"{path}:{number}", reason=problem))
+    return rows, bad_lines
