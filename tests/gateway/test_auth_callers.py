@@ -183,7 +183,7 @@ async def test_a_call_that_waits_is_answered_only_by_who_made_it(crm):
         assert waiting["resultType"] == "input_required"
         replies = {"question": {"action": "accept", "content": {"ok": True}}}
         retry = {**wanted, "requestState": waiting["requestState"], "inputResponses": replies}
-        made_up = {**retry, "requestState": "toolscout-parked:made-up"}
+        made_up = {**retry, "requestState": "toolscout-pending:made-up"}
         absent = (await served.told(zoe, "tools/call", made_up, capabilities=ELICITS))["result"]
         for thief in (zoe, bob):
             stolen = (await served.told(thief, "tools/call", retry, capabilities=ELICITS))["result"]

@@ -97,7 +97,7 @@ async def test_an_outage_does_not_fill_the_log_with_those_who_must_try_again(
         assert {answer.status_code for answer in answers} == {503}
         lines = [line for line in caplog.messages if "a key cannot be looked up now" in line]
         assert len(lines) == 30
-        assert lines[0].startswith("a request from 127.0.0.1 was turned away with 503: a key cannot be looked up now: ")
+        assert lines[0].startswith("a request from 127.0.0.1 was refused with 503: a key cannot be looked up now: ")
         assert lines[-1].endswith("; more of them in this minute are only counted")
         assert stranger.split("_", 2)[-1] not in caplog.text
         await asyncio.to_thread(fragile.start)

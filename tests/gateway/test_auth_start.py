@@ -86,7 +86,7 @@ async def test_each_edit_of_the_policy_is_applied_once_and_a_broken_one_not_at_a
 
 @guarantee("access:fails-closed")
 async def test_a_policy_that_is_being_written_is_not_read_while_it_is_empty(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolscout.gateway.file_watcher._EMPTIED_S", 60)
+    monkeypatch.setattr("toolscout.gateway.file_watcher._EMPTY_S", 60)
     path = tmp_path / "policy.toml"
     path.write_text(READER)
     seen: asyncio.Queue = asyncio.Queue()
@@ -130,7 +130,7 @@ async def test_a_running_gateway_follows_its_policy_and_takes_keys_and_tokens(tm
 
                     assert await names() == ["crm__list"]
                     policy.write_text(READER + "\n[[deny")
-                    await until(lambda n=number: gateway.log.read_text().count("policy is not followed") == n)
+                    await until(lambda n=number: gateway.log.read_text().count("policy is not applied") == n)
                     assert await names() == ["crm__list"]
                     policy.write_text(WRITER)
                     assert isinstance(await asyncio.wait_for(anext(aiter(changes)), WAIT_S), ToolsListChanged)

@@ -1,4 +1,4 @@
-"""Whoever is turned away leaves a line: from where and why, never the secret, and a flood does not fill the log."""
+"""Refused requests are logged: from where and why, never the secret, and a flood does not fill the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolscout.gateway.denied import DeniedLog
 
 pytestmark = guarantee("auth:token", "secret:nowhere")
 
-START = "a request from 127.0.0.1 was turned away with "
+START = "a request from 127.0.0.1 was refused with "
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 async def refused(served: Guarded, token: str | None, logged: pytest.LogCaptureFixture, **headers: str) -> str:
-    """Be turned away, and return what the log says of it."""
+    """Send a request that is refused, and return what the log says of it."""
     logged.clear()
     assert (await served.post(token, {}, **headers)).status_code in (401, 403)
     (line,) = logged.messages
@@ -38,9 +38,9 @@ async def test_every_reason_to_refuse_a_key_is_in_the_log_with_its_id_and_withou
     async with guarded(reindex_interval_s=60) as served:
         good, old = await served.key("acme"), await served.key("acme", expires_at=1.0)
         number = good.split("_")[1]
-        assert await refused(served, None, logged) == "401: it showed no key or token that counts"
-        assert await refused(served, "letmein", logged) == "401: it showed no key or token that counts"
-        assert await refused(served, "tsk_nonsense", logged) == "401: what it showed has not the form of a key"
+        assert await refused(served, None, logged) == "401: it sent no valid key or token"
+        assert await refused(served, "letmein", logged) == "401: it sent no valid key or token"
+        assert await refused(served, "tsk_nonsense", logged) == "401: what it sent does not have the form of a key"
         unknown = f"tsk_{'a' * 10}_{'s' * 43}"
         assert await refused(served, unknown, logged) == "401: no key has the id aaaaaaaaaa"
         wrong = f"tsk_{number}_{'s' * 43}"
@@ -56,7 +56,7 @@ async def test_a_missing_scope_a_foreign_host_and_a_foreign_page_are_in_the_log(
 ) -> None:
     async with guarded(reindex_interval_s=60, auth_scope="tools") as served:
         key = await served.key("acme")
-        assert await refused(served, key, logged) == "403: its key or token is not good for this"
+        assert await refused(served, key, logged) == "403: its key or token does not allow this"
         said = await refused(served, key, logged, Host="evil.example")
         assert said == "403: the Host 'evil.example' is not served here"
         said = await refused(served, key, logged, Origin="https://evil.example/\x1b[31m" + "x" * 500)
@@ -81,11 +81,11 @@ async def test_a_flood_is_counted_and_does_not_fill_the_log(logged: pytest.LogCa
     door = DeniedLog(denies, clock=clock)
     lines = await many(1_000)
     assert len(lines) == 30
-    assert lines[0] == "a request from 10.0.0.1\\n was turned away with 401: it showed no key or token that counts"
+    assert lines[0] == "a request from 10.0.0.1\\n was refused with 401: it sent no valid key or token"
     assert lines[-1].endswith("; more of them in this minute are only counted")
     clock.now += 60
     lines = await many(1)
-    assert lines[0] == "970 more requests were turned away"
+    assert lines[0] == "970 more requests were refused"
     assert len(lines) == 2
 
 

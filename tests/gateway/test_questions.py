@@ -103,7 +103,7 @@ async def test_what_the_gateway_does_not_know_is_not_passed_on(open_gateway, dem
     assert got.is_error
 
 
-async def test_a_parked_call_is_resumed_once_and_only_with_its_state(open_gateway, demo):
+async def test_a_pending_call_is_resumed_once_and_only_with_its_state(open_gateway, demo):
     demo.tool("ask", asking("legacy", "elicitation/create", FORM))
     asked = {"name": "call_tool", "arguments": {"name": "demo__ask"}}
     reply = {"question": {"action": "accept", "content": {"name": "Ada"}}}
@@ -135,7 +135,7 @@ async def test_a_parked_call_is_resumed_once_and_only_with_its_state(open_gatewa
     assert len(demo.calls) == 1
 
 
-async def test_a_parked_call_ends_with_the_gateway(open_gateway, demo):
+async def test_a_pending_call_ends_with_the_gateway(open_gateway, demo):
     ended = asyncio.Event()
 
     async def asks(call):

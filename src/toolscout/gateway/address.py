@@ -1,4 +1,4 @@
-"""Where the HTTP server listens, and whether callers must identify themselves there."""
+"""The address of the HTTP server, and whether callers must authenticate there."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
 
 
 def requires_authentication(host: str, *, auth: bool, issuer: str, insecure_no_auth: bool) -> bool:
-    """Tell whether callers must identify themselves: always beyond this machine, and here when it is asked for."""
+    """Tell whether callers must authenticate: always on addresses beyond this machine, on loopback only on request."""
     if insecure_no_auth and (auth or issuer):
         raise UsageError(
-            "--insecure-no-auth and an authentication that is asked for contradict each other",
-            hint="leave it out, or leave out --auth and TOOLSCOUT_AUTH_ISSUER",
+            "--insecure-no-auth contradicts --auth and TOOLSCOUT_AUTH_ISSUER",
+            hint="omit it, or omit the others",
         )
     return not insecure_no_auth and (auth or bool(issuer) or not _is_loopback(host))
 
 
 def no_credentials(host: str) -> SettingError:
-    """Say that a start makes no sense: callers must identify themselves, and nobody can."""
+    """Build the error for a server that requires authentication and has no way to authenticate anyone."""
     return SettingError(
-        f"serving on {host} takes authentication, and there is neither a usable API key nor an issuer",
-        hint="`toolscout keys create` makes a key, TOOLSCOUT_AUTH_ISSUER takes tokens; or put a proxy that "
-        "authenticates in front and say --insecure-no-auth",
+        f"serving on {host} requires authentication, and there is neither a usable API key nor an issuer",
+        hint="create a key with `toolscout keys create`, or set TOOLSCOUT_AUTH_ISSUER; behind a proxy that "
+        "authenticates, use --insecure-no-auth",
     )
 
 

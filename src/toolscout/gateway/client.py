@@ -1,4 +1,4 @@
-"""The agent behind a request: what a server may tell it or ask of it while a call runs."""
+"""The client that sent a request: what a downstream server may report to it or ask of it during a call."""
 
 from __future__ import annotations
 
@@ -16,33 +16,32 @@ from toolscout.errors import CallError
 
 Context = ServerRequestContext[Any, Any]
 
-_NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+_CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 
 
 class _Question(BaseModel):
-    """A request to the client, as raw as it came."""
+    """A request to the client, passed on as it came."""
 
     method: str
     params: dict[str, Any] | None = None
 
 
 class _Reply(BaseModel):
-    """Whatever the client replied."""
+    """The reply of the client, passed on as it came."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class RequestClient:
-    """The client of one request, in either era."""
+    """The client of one request, in either protocol era."""
 
     def __init__(self, context: Context) -> None:
-        """Stand for the client that sent this request."""
         self._context = context
         self.modern = is_modern(context)
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """Return what the client says it can do."""
+        """Return the capabilities that the client declares."""
         if self.modern:
             meta = (self._context.params or {}).get("_meta")
             raw = meta.get(CLIENT_CAPABILITIES_META_KEY) if isinstance(meta, Mapping) else None
@@ -52,18 +51,18 @@ class RequestClient:
 
     @property
     def can_answer(self) -> bool:
-        """Whether the client can be asked anything at all."""
-        return any(name in self.capabilities for name in _NEEDS.values())
+        """Whether the client can answer any question of a server."""
+        return any(name in self.capabilities for name in _CAPABILITIES.values())
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress on, where the client asked for it."""
+        """Pass progress on, if the client asked for it."""
         await self._context.session.report_progress(progress, total, message)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Ask a client of the handshake era and return its reply as it came."""
-        self.check_can(method)
+        """Send a server's question to a handshake client and return its reply as it came."""
+        self.check_can_answer(method)
         if self.modern or not self._context.session.can_send_request:
-            raise refusal(method, "its connection takes no questions")
+            raise _cannot_answer(method, "its connection does not accept questions")
         question = cast("Any", _Question(method=method, params=dict(params) or None))
         origin = ServerMessageMetadata(related_request_id=self._context.request_id)
         try:
@@ -76,22 +75,22 @@ class RequestClient:
             ) from error
         return reply.model_dump(by_alias=True, mode="json")
 
-    def check_can(self, method: str) -> None:
-        """Refuse a question that the client did not say it can answer."""
-        need = _NEEDS.get(method)
-        if need is None:
-            raise refusal(method, "the gateway does not pass it on")
-        if need not in self.capabilities:
-            raise refusal(method, f"it declares no {need} capability")
+    def check_can_answer(self, method: str) -> None:
+        """Raise CallError unless the client declares that it can answer such a question."""
+        capability = _CAPABILITIES.get(method)
+        if capability is None:
+            raise _cannot_answer(method, "the gateway does not pass it on")
+        if capability not in self.capabilities:
+            raise _cannot_answer(method, f"it declares no {capability} capability")
 
 
 def is_modern(context: Context) -> bool:
-    """Whether a request speaks the stateless protocol of 2026."""
+    """Tell whether a request uses the stateless protocol of 2026."""
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def refusal(method: str, reason: str) -> CallError:
-    """Say that a server's question cannot reach the agent."""
+def _cannot_answer(method: str, reason: str) -> CallError:
+    """Build the error for a server's question that the client cannot answer."""
     return CallError(
         f"the server asks for {method}, but this client cannot answer: {reason}",
         hint="use a client that supports it, or another tool",

@@ -1,7 +1,7 @@
-"""What load balancers and orchestrators ask, on a port of its own: `/livez` (restart me?) and `/readyz` (send to me?).
+"""Health checks for load balancers, on a port of their own: `/livez` (restart it?) and `/readyz` (send requests to it?).
 
-A database that is down makes a replica unready, never dead: it goes on answering from what it has loaded. The reasons
-are words of ours alone, so that nothing about the database leaves by this door.
+A replica whose database is down is unready but alive: it goes on answering from the loaded catalogue. The reasons are
+fixed texts, so nothing about the database leaks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from toolscout.gateway.http_listener import bind, serve_in_background
 from toolscout.scout import Scout
 
 PING_S = 1.0
-"""How long the store may take to show a sign of life."""
+"""How long the store may take to answer a ping."""
 
 _STOPPING = "the process is stopping"
 _NO_STORE = "the store does not answer"
@@ -34,14 +34,13 @@ class Readiness:
     """Whether this replica should get requests, and if not, why."""
 
     def __init__(self, scout: Scout) -> None:
-        """Look at the store of this scout; nothing is asked before somebody does."""
         self._scout = scout
         self._ping: asyncio.Task[bool] | None = None
         self._loaded = False
         self.stopping = False
 
     async def reasons(self) -> list[str]:
-        """Return what stands against it: nothing when the store answers and a catalogue is loaded."""
+        """Return why it is not ready; empty when the store answers and a catalogue is loaded."""
         if self.stopping:
             return [_STOPPING]
         reasons = [] if await self._store_answers() else [_NO_STORE]
@@ -50,7 +49,7 @@ class Readiness:
         return reasons
 
     async def _store_answers(self) -> bool:
-        """Ask once, however many probes wait: a driver that hangs is left to end by itself, never waited for."""
+        """Ping the store, once for all probes that wait; a ping that hangs is not waited for."""
         if self._ping is None or self._ping.done():
             self._ping = asyncio.create_task(self._answers())
         done, _ = await asyncio.wait({self._ping}, timeout=PING_S)
@@ -76,15 +75,15 @@ class Readiness:
 
 @asynccontextmanager
 async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> AsyncIterator[int]:
-    """Answer on the diagnostics port until the end of the block; give the port."""
+    """Serve the diagnostics until the end of the block; yield the port."""
 
     async def livez(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
     async def readyz(_request: Request) -> JSONResponse:
         reasons = await readiness.reasons()
-        said = {"status": "unready" if reasons else "ok", "reasons": reasons}
-        return JSONResponse(said, status_code=503 if reasons else 200)
+        body = {"status": "unready" if reasons else "ok", "reasons": reasons}
+        return JSONResponse(body, status_code=503 if reasons else 200)
 
     with bind(host, port) as listening:
         port = listening.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Who may speak to the HTTP server: Host and Origin are checked on every request, before anything reads its body.
+"""The check of Host and Origin on every HTTP request, before anything reads its body.
 
 A page in a browser can send requests to a server on the same machine, also through a name that its owner points at
 127.0.0.1. So a Host must be one of ours, and an Origin, which only browsers send, too.
@@ -20,7 +20,7 @@ _OPEN = frozenset({"/health"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedHosts:
-    """The names of ours, in lower case; no `hosts` means any, for a server that is not on loopback."""
+    """The accepted Hosts and Origins, in lower case; `hosts` is None when any Host is accepted."""
 
     hosts: frozenset[str] | None
     origins: frozenset[str]
@@ -29,7 +29,7 @@ class AllowedHosts:
 def allowed_hosts(
     host: str, port: int, *, more_hosts: Iterable[str] = (), more_origins: Iterable[str] = ()
 ) -> AllowedHosts:
-    """Return what is allowed for an address: on loopback its own names, elsewhere what the operator names."""
+    """Return what an address accepts: on loopback its own names, elsewhere the names that the operator lists."""
     local = host in LOOPBACK
     names = [_bracketed(name) for name in (LOOPBACK if local else ())]
     hosts = {f"{name}:{port}" for name in names} | {name.lower() for name in more_hosts}
@@ -41,35 +41,34 @@ class HostCheck:
     """Refuses a request with a wrong, missing or doubled Host, or with a foreign Origin."""
 
     def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
-        """Stand before an application."""
         self._app = app
         self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the request through, or answer 403."""
+        """Pass the request on, or answer 403."""
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
-        reason = self._refused(scope)
+        reason = self._reason_against(scope)
         if reason is None:
             await self._app(scope, receive, send)
             return
         body = {"error": {"code": "forbidden", "message": reason, "hint": "see docs/gateway.md", "suggestions": []}}
         await JSONResponse(body, status_code=403)(scope, receive, send)
 
-    def _refused(self, scope: Scope) -> str | None:
+    def _reason_against(self, scope: Scope) -> str | None:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         origins = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"origin"]
         if len(hosts) != 1 or (self._allowed.hosts is not None and hosts[0] not in self._allowed.hosts):
-            note_reason(f"the Host {_shown(hosts)} is not served here")
+            note_reason(f"the Host {_printable(hosts)} is not served here")
             return "this Host is not served here"
         if len(origins) > 1 or (origins and origins[0].rstrip("/") not in self._allowed.origins):
-            note_reason(f"the Origin {_shown(origins)} is not allowed")
+            note_reason(f"the Origin {_printable(origins)} is not allowed")
             return "this Origin is not allowed"
         return None
 
 
-def _shown(values: list[str]) -> str:
+def _printable(values: list[str]) -> str:
     return ascii(" ".join(values)[:200])
 
 

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP at `/mcp`, and `/health` beside it; what orchestrators ask has a port of its own."""
+"""MCP over streamable HTTP at `/mcp`, and `/health`; the diagnostics have a port of their own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("toolscout")
 def make_app(
     gateway: Gateway, settings: Settings, allowed: AllowedHosts, authentication: Authentication | None = None
 ) -> Starlette:
-    """Build the application; it runs the gateway for as long as it is served, for those who identify themselves."""
+    """Build the application, which runs the gateway while it is served; with `authentication`, for verified callers."""
     manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=settings.max_body_bytes)
 
     @asynccontextmanager
@@ -47,7 +47,7 @@ def make_app(
 
     endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
     if authentication is not None:
-        endpoint = authentication.before(endpoint)
+        endpoint = authentication.wrap(endpoint)
     return Starlette(
         routes=[
             Route("/mcp", endpoint=endpoint),
@@ -72,8 +72,8 @@ async def serve_http(
 ) -> None:
     """Serve until SIGTERM or SIGINT; open streams are ended first, then calls have a few seconds.
 
-    With a diagnostics port, SIGTERM first makes the replica unready, and for `drain_s` it goes on serving, so that a
-    load balancer turns to others; a second signal ends that wait.
+    With a diagnostics port, SIGTERM makes the replica unready but it goes on serving for `drain_s`, so that a load
+    balancer can switch to others. A second signal ends that wait.
     """
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(bind(host, port))
@@ -82,10 +82,10 @@ async def serve_http(
         server = make_server(make_app(gateway, settings, allowed, authentication), grace_s=_GRACE_S)
         readiness = Readiness(gateway.scout)
         if diagnostics:
-            shown = await stack.enter_async_context(
+            diagnostics_port = await stack.enter_async_context(
                 serve_diagnostics(readiness, host=diagnostics[0], port=diagnostics[1])
             )
-            _log.info("diagnostics are served at http://%s/readyz", _address(diagnostics[0], shown))
+            _log.info("diagnostics are served at http://%s/readyz", _address(diagnostics[0], diagnostics_port))
         loop = asyncio.get_running_loop()
 
         def finish(number: int) -> None:

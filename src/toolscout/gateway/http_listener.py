@@ -1,4 +1,4 @@
-"""Listening sockets, and uvicorn on them without its own ideas about signals and logs."""
+"""Listening sockets, and uvicorn on them without its own handling of signals and logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("toolscout")
 
 
 class SignalFreeServer(uvicorn.Server):
-    """Leaves signals to us: uvicorn would raise them again at the end, and kill the process before it has tidied up."""
+    """Leaves signals to us: uvicorn raises them again at the end, which kills the process before it has cleaned up."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -28,9 +28,9 @@ class SignalFreeServer(uvicorn.Server):
 
 
 def make_server(app: ASGIApp, *, grace_s: int) -> SignalFreeServer:
-    """Build the server of an application; once told to stop, it waits so long for open requests."""
+    """Build the server of an application; when it stops, it waits `grace_s` for open requests."""
     config = uvicorn.Config(
-        _tolerant(app),
+        _ignore_broken_clients(app),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -40,21 +40,21 @@ def make_server(app: ASGIApp, *, grace_s: int) -> SignalFreeServer:
     return SignalFreeServer(config)
 
 
-def _tolerant(app: ASGIApp) -> ASGIApp:
-    """End quietly where a client left in the middle of its request, or sent nonsense behind it and got its 400."""
+def _ignore_broken_clients(app: ASGIApp) -> ASGIApp:
+    """Do not log an error when a client disconnects early, or sends garbage after its request."""
 
-    async def tolerant(scope: Scope, receive: Receive, send: Send) -> None:
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await app(scope, receive, send)
         except* (LocalProtocolError, ClientDisconnect):
-            _log.debug("a client broke its own connection")
+            _log.debug("a client broke its connection")
 
-    return tolerant
+    return wrapped
 
 
 @asynccontextmanager
 async def serve_in_background(app: ASGIApp, listening: socket.socket) -> AsyncIterator[None]:
-    """Serve beside something else until the end of the block."""
+    """Serve in the background until the end of the block."""
     server = make_server(app, grace_s=1)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
@@ -65,9 +65,9 @@ async def serve_in_background(app: ASGIApp, listening: socket.socket) -> AsyncIt
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Listen on an address, or say why that cannot be."""
+    """Listen on an address, or raise SettingError with the reason."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named, so that asyncio sees TCP and switches delayed sending off.
+    # The protocol is named because asyncio sets TCP_NODELAY only when it sees TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

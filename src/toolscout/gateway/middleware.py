@@ -1,7 +1,7 @@
-"""The raw door: every result leaves as it is, every error in a shape that leaks nothing.
+"""Results pass to the client unchanged; errors are written so that nothing internal leaks.
 
-The door is a middleware of the SDK. What it returns goes out untouched, so that fields which the SDK's models do not
-know survive; it therefore checks what the SDK's own pipeline would have checked, and writes the envelope itself.
+This is a middleware of the SDK. Its result is sent as it is, so fields that the SDK's models do not know survive. It
+therefore does the checks of the SDK's own pipeline, and adds the protocol fields to the result, itself.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", 
 
 
 class ResultMiddleware:
-    """Answers the methods that it has a handler for; all others take the SDK's own way."""
+    """Answers the methods that it has a handler for; all others are handled by the SDK."""
 
     def __init__(self, handlers: Mapping[str, Handle], *, server_info: Mapping[str, Any], list_ttl_ms: int) -> None:
-        """Take the handlers by method, and what the envelope says."""
+        """Take the handlers by method, and what the protocol fields of a result say."""
         self._handlers = handlers
         self._server_info = dict(server_info)
         self._list_ttl_ms = list_ttl_ms
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Check the request, handle it, and close the envelope for the era it came in."""
+        """Check the request, handle it, and add the fields of its protocol version."""
         handle = self._handlers.get(ctx.method)
         if handle is None or ctx.request_id is None:
             return await call_next(ctx)
@@ -51,12 +51,12 @@ class ResultMiddleware:
             raise
         except ToolscoutError as error:
             raise to_protocol_error(error) from error
-        except Exception as error:  # noqa: BLE001 - a bug of ours is told without its detail
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not show its detail
             _log.exception("%s failed", ctx.method)
             raise to_protocol_error(error) from None
-        return self._enveloped(ctx, result)
+        return self._with_protocol_fields(ctx, result)
 
-    def _enveloped(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+    def _with_protocol_fields(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
         if not is_modern(context):
             if result.get("resultType") == "input_required":
                 raise MCPError(
@@ -75,7 +75,7 @@ class ResultMiddleware:
 
 
 def to_protocol_error(error: BaseException) -> MCPError:
-    """Turn an error into one of the protocol: a server's own code passes; what we did not raise shows no detail."""
+    """Turn an error into a protocol error: a server's own code is kept, unexpected exceptions show no detail."""
     body = to_wire(error)["error"]
     code = body.get("details", {}).get("code")
     if isinstance(code, int):

@@ -1,7 +1,7 @@
-"""Calls that wait for an answer: a server of the handshake era asks, a client of 2026 is told `input_required`.
+"""Calls that wait for input from the client: a handshake server asks, a client of 2026 gets `input_required`.
 
-The call goes on in its own task; the client's retry, which carries our `requestState`, wakes it with the answer. The
-task lives in this process, so replicas behind a load balancer need stickiness for such calls.
+Such a call goes on in its own task. The client's retry carries our `requestState` and the answer, which resumes it. The
+task lives in this process, so replicas need a sticky load balancer for such calls.
 """
 
 from __future__ import annotations
@@ -17,41 +17,40 @@ from toolscout.gateway.client import RequestClient
 from toolscout.gateway.identity import Owner, owner_of
 from toolscout.models import Caller, CallResult
 
-STATE_PREFIX = "toolscout-parked:"
+STATE_PREFIX = "toolscout-pending:"
 _QUESTION = "question"
-_MOST_PARKED = 256
+_MAX_PENDING = 256
 _WAIT_S = 600.0
 
 Start = Callable[["PendingCall"], Awaitable[CallResult]]
 
 
 class PendingCall:
-    """The upstream of one such call: a question parks it, the next request of its owner wakes it."""
+    """The upstream of one such call: a question suspends it, the next request of its owner resumes it."""
 
-    def __init__(self, key: str, peer: RequestClient, owner: Owner) -> None:
-        """Begin with the client of the first request."""
+    def __init__(self, key: str, client: RequestClient, owner: Owner) -> None:
         self.key = key
-        self.peer = peer
+        self.client = client
         self.owner = owner
         self.until = time.monotonic() + _WAIT_S
         self.task: asyncio.Task[CallResult] | None = None
         self.questions: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._answer: asyncio.Future[Mapping[str, Any]] | None = None
-        self._turn = asyncio.Lock()
+        self._one_question = asyncio.Lock()
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """Return what the client says it can do."""
-        return self.peer.capabilities
+        """Return the capabilities that the client declares."""
+        return self.client.capabilities
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress to the request that waits now."""
-        await self.peer.progress(progress, total, message)
+        """Pass progress to the client's current request."""
+        await self.client.progress(progress, total, message)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Park the call with a question, one at a time, and wait for the answer."""
-        self.peer.check_can(method)
-        async with self._turn:
+        """Send a question to the client, one at a time, and wait for the answer."""
+        self.client.check_can_answer(method)
+        async with self._one_question:
             self._answer = asyncio.get_running_loop().create_future()
             await self.questions.put({"method": method, "params": dict(params)})
             try:
@@ -60,11 +59,11 @@ class PendingCall:
                 raise CallError(f"nobody answered {method} in time", hint="call again") from None
 
     def answer(self, responses: Any) -> None:
-        """Wake the call with the client's reply."""
+        """Resume the call with the client's reply."""
         reply = responses.get(_QUESTION) if isinstance(responses, Mapping) else None
         if not isinstance(reply, Mapping):
             raise CallError(
-                f"the retry has no inputResponses[{_QUESTION!r}]", hint="answer the question that was asked"
+                f"the retry has no inputResponses[{_QUESTION!r}]", hint="answer the question in inputRequests"
             )
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(reply)
@@ -74,30 +73,29 @@ class PendingCalls:
     """All calls that wait for an answer in this process."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._calls: dict[str, PendingCall] = {}
 
-    async def start(self, key: str, start: Start, peer: RequestClient, caller: Caller) -> CallResult | dict[str, Any]:
-        """Start a call in its own task; return its result, or the question that it waits with."""
-        call = PendingCall(key, peer, owner_of(caller))
+    async def start(self, key: str, start: Start, client: RequestClient, caller: Caller) -> CallResult | dict[str, Any]:
+        """Start a call in its own task; return its result, or `input_required` when it asks first."""
+        call = PendingCall(key, client, owner_of(caller))
         call.task = asyncio.ensure_future(_run(start, call))
         return await self._next(call)
 
     async def resume(
-        self, key: str, state: str, responses: Any, peer: RequestClient, caller: Caller
+        self, key: str, state: str, responses: Any, client: RequestClient, caller: Caller
     ) -> CallResult | dict[str, Any]:
-        """Answer a call that waits and go on with it; a state that is unknown, expired or another's: refused alike."""
-        self._drop_old()
+        """Answer a pending call and go on with it; states that are unknown, expired or another's are refused alike."""
+        self._cancel_expired()
         call = self._calls.get(state)
         if call is None or (call.key, call.owner) != (key, owner_of(caller)):
-            raise CallError("no call waits under this requestState", hint="call the tool again without it")
+            raise CallError("no call is pending under this requestState", hint="call the tool again without it")
         call.answer(responses)
         del self._calls[state]
-        call.peer = peer
+        call.client = client
         return await self._next(call)
 
     def close(self) -> None:
-        """End every call that waits."""
+        """Cancel every pending call."""
         for call in self._calls.values():
             if call.task:
                 call.task.cancel()
@@ -116,20 +114,20 @@ class PendingCalls:
                 question.cancel()
         if call.task.done():
             return call.task.result()
-        return self._park(call, question.result())
+        return self._suspend(call, question.result())
 
-    def _park(self, call: PendingCall, question: Mapping[str, Any]) -> dict[str, Any]:
-        self._drop_old()
-        if len(self._calls) >= _MOST_PARKED:
+    def _suspend(self, call: PendingCall, question: Mapping[str, Any]) -> dict[str, Any]:
+        self._cancel_expired()
+        if len(self._calls) >= _MAX_PENDING:
             if call.task:
                 call.task.cancel()
-            raise CallError("too many calls wait for an answer", hint="try again later")
+            raise CallError("too many calls are pending", hint="try again later")
         state = STATE_PREFIX + secrets.token_urlsafe(24)
         call.until = time.monotonic() + _WAIT_S
         self._calls[state] = call
         return {"resultType": "input_required", "inputRequests": {_QUESTION: dict(question)}, "requestState": state}
 
-    def _drop_old(self) -> None:
+    def _cancel_expired(self) -> None:
         now = time.monotonic()
         for state in [state for state, call in self._calls.items() if call.until < now]:
             call = self._calls.pop(state)

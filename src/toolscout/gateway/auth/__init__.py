@@ -1,1 +1,1 @@
-"""Who is asking over HTTP: API keys and OAuth access tokens, verified before anything else is done."""
+"""Authentication over HTTP: API keys and OAuth access tokens."""

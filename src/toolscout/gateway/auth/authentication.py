@@ -1,4 +1,4 @@
-"""What stands before `/mcp` when callers must identify themselves; all of it is the SDK's own."""
+"""Authentication of `/mcp`, built from the SDK's middleware and the settings."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ from toolscout.policy.claims import ClaimMap
 from toolscout.settings import PREFIX, Settings
 
 METADATA = "/.well-known/oauth-protected-resource"
-"""Where clients look for the issuer, with and without the path of the resource behind it (RFC 9728)."""
+"""Where clients look for the issuer, with and without the path of the resource appended (RFC 9728)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authentication:
-    """Who is let in, and where clients learn how."""
+    """Verifies callers, and tells clients where to get a token."""
 
     verifier: BearerVerifier
     scopes: tuple[str, ...] = ()
     issuer: AnyHttpUrl | None = None
     resource: AnyHttpUrl | None = None
 
-    def before(self, app: ASGIApp) -> ASGIApp:
-        """Put it before an application: 401 where it refuses, 403 without the scope, 503 where it cannot tell."""
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """Protect an application: 401 without a valid token, 403 without the scope, 503 when keys cannot be read."""
         metadata = build_resource_metadata_url(self.resource) if self.resource else None
         required = RequireAuthMiddleware(app, list(self.scopes), metadata)
         backend = BearerAuthBackend(self.verifier, resource_server_url=self.resource)
-        return AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend, on_error=_try_again)
+        return AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend, on_error=_unavailable)
 
     def routes(self) -> list[Route]:
-        """Return the routes that tell clients where to get a token; none where there is no issuer."""
+        """Return the routes that tell clients where to get a token; none without an issuer."""
         if self.issuer is None or self.resource is None:
             return []
-        (own,) = create_protected_resource_routes(
+        (route,) = create_protected_resource_routes(
             self.resource, [self.issuer], scopes_supported=list(self.scopes) or None, resource_name="Toolscout"
         )
-        paths = dict.fromkeys((own.path, METADATA, f"{METADATA}/mcp"))
-        return [Route(path, endpoint=own.endpoint, methods=["GET", "OPTIONS"]) for path in paths]
+        paths = dict.fromkeys((route.path, METADATA, f"{METADATA}/mcp"))
+        return [Route(path, endpoint=route.endpoint, methods=["GET", "OPTIONS"]) for path in paths]
 
 
 def authentication_for(
     settings: Settings, find_key: FindKey, *, clock: Callable[[], float] = time.monotonic
 ) -> Authentication:
-    """Build the check from the settings: API keys always, and the tokens of an issuer where one is named."""
+    """Build the authentication from the settings: API keys always, tokens where an issuer is set."""
     scopes = tuple(settings.auth_scope.split())
     if not settings.auth_issuer:
         return Authentication(verifier=BearerVerifier(find_key, None, clock=clock), scopes=scopes)
@@ -81,21 +81,21 @@ def authentication_for(
     )
 
 
-def _try_again(_connection: HTTPConnection, error: AuthenticationError) -> JSONResponse:
+def _unavailable(_connection: HTTPConnection, error: AuthenticationError) -> JSONResponse:
     wire = to_wire(error.__cause__ or error)
     return JSONResponse(wire, status_code=503, headers={"Retry-After": "1"})
 
 
 def _urls(settings: Settings) -> AuthSettings:
-    """Check the addresses; the SDK's own model keeps them as they were written, which issuers insist on."""
+    """Check the addresses; the SDK's model keeps their spelling, which must match the issuer's exactly."""
     if not settings.auth_audience:
         raise SettingError(
-            f"{PREFIX}AUTH_ISSUER is set without {PREFIX}AUTH_AUDIENCE: tokens for anyone would be taken",
+            f"{PREFIX}AUTH_ISSUER is set without {PREFIX}AUTH_AUDIENCE: tokens for other services would be accepted",
             hint="set it to this gateway's own address, as in https://tools.example.com/mcp",
         )
     for name, url in (("AUTH_ISSUER", settings.auth_issuer), ("AUTH_JWKS_URL", settings.auth_jwks_url)):
         if url and not is_safe(url):
-            raise SettingError(f"{PREFIX}{name} is no https address", hint="only on this machine may it be http")
+            raise SettingError(f"{PREFIX}{name} is not an https address", hint="only on this machine may it be http")
     try:
         return AuthSettings.model_validate(
             {
@@ -106,17 +106,17 @@ def _urls(settings: Settings) -> AuthSettings:
         )
     except ValidationError as error:
         raise SettingError(
-            f"{PREFIX}AUTH_ISSUER or {PREFIX}AUTH_AUDIENCE is no address",
+            f"{PREFIX}AUTH_ISSUER or {PREFIX}AUTH_AUDIENCE is not an address",
             hint="write both as in https://tools.example.com/mcp",
         ) from error
 
 
 def _algorithms(settings: Settings) -> tuple[str, ...]:
-    named = tuple(settings.auth_algorithms.replace(",", " ").split())
-    wrong = [name for name in named if name not in ALGORITHMS]
-    if wrong or not named:
+    names = tuple(settings.auth_algorithms.replace(",", " ").split())
+    unknown = [name for name in names if name not in ALGORITHMS]
+    if unknown or not names:
         raise SettingError(
-            f"{PREFIX}AUTH_ALGORITHMS has {', '.join(wrong) or 'nothing'} in it",
-            hint=f"known are {' '.join(ALGORITHMS)}",
+            f"{PREFIX}AUTH_ALGORITHMS has {', '.join(unknown) or 'nothing'} in it",
+            hint=f"use some of {' '.join(ALGORITHMS)}",
         )
-    return named
+    return names

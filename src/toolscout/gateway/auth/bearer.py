@@ -1,4 +1,4 @@
-"""From a bearer token to a Caller, by the SDK's own machinery: this is what its middleware asks."""
+"""Verification of bearer tokens, API keys or OAuth access tokens, for the SDK's authentication middleware."""
 
 from __future__ import annotations
 
@@ -7,32 +7,31 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 
+from cachetools import LRUCache, TLRUCache, TTLCache
 from mcp.server.auth.provider import AccessToken
 from starlette.authentication import AuthenticationError
 
 from toolscout.errors import AuthError, StoreError, ToolscoutError
 from toolscout.gateway.auth.jwt_tokens import JwtVerifier
-from toolscout.gateway.auth.recent import Recent
 from toolscout.gateway.denied import note_reason
 from toolscout.gateway.identity import CALLER
 from toolscout.models import ApiKey, Caller
 from toolscout.policy.api_keys import caller_of_key, opens, split_token
 
 _KEY_TTL_S = 1.0
-_UNSURE_KEY_TTL_S = 5.0
+_STALE_KEY_TTL_S = 5.0
 _TOKEN_TTL_S = 30.0
-_REMEMBERED = 4_096
+_CACHE_SIZE = 4_096
 
 FindKey = Callable[[str], Awaitable[ApiKey | None]]
-"""How a key is looked up by its id; it is told each time that the key was used."""
+"""Looks up a key by its id, and records that the key was used."""
 
 
 class BearerVerifier:
     """The SDK's TokenVerifier.
 
-    A key that was looked up is good for a second, so that a revoked one is soon refused; while the store fails, what it
-    said last of a key stays true. A token that was verified is not computed again for half a minute, as long as it has
-    not expired and the issuer's keys are the same.
+    Keys are cached for a second, so that a revoked one is soon refused. While the store fails, the last known key is
+    used. Verified tokens are cached for half a minute, unless they expire earlier or the issuer's keys change.
     """
 
     def __init__(
@@ -43,18 +42,22 @@ class BearerVerifier:
         audience: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Verify keys, and tokens where there is an issuer; `audience` is what the SDK holds a token against."""
+        """Verify keys, and tokens where there is an issuer; `audience` is the resource they are for."""
         self._find_key = find_key
         self._tokens = tokens
         self._audience = audience
-        self._keys: Recent[ApiKey] = Recent(most=_REMEMBERED, clock=clock)
-        self._missing: Recent[None] = Recent(most=_REMEMBERED, clock=clock)
-        self._verified: Recent[AccessToken] = Recent(most=_REMEMBERED, clock=clock)
+        self._fresh_keys: TLRUCache[str, tuple[ApiKey, float]] = TLRUCache(_CACHE_SIZE, _expiry, timer=clock)
+        self._last_keys: LRUCache[str, ApiKey] = LRUCache(_CACHE_SIZE)
+        # Apart from the keys: a flood of invented ids must not evict those.
+        self._unknown_ids: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _KEY_TTL_S, timer=clock)
+        self._verified: TLRUCache[tuple[bytes, int], tuple[AccessToken, float]] = TLRUCache(
+            _CACHE_SIZE, _expiry, timer=clock
+        )
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the token is good for, or None; nothing that is wrong with it is told to whoever sent it.
+        """Return the access that a token gives, or None; the reason goes to the log and never to the sender.
 
-        A key that nobody can look up now is not refused: AuthenticationError is raised, and its cause may be told.
+        When the store cannot be read, AuthenticationError is raised instead, with a cause that the sender may see.
         """
         try:
             if token.startswith("tsk_"):
@@ -68,7 +71,7 @@ class BearerVerifier:
             raise AuthenticationError from StoreError("keys cannot be looked up now", hint="try again in a second")
         except ToolscoutError as error:
             note_reason(f"a token cannot be verified now: {error.message}")
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong with a token, it opens nothing
+        except Exception as error:  # noqa: BLE001 - a token that cannot be read gives no access
             note_reason(f"a token could not be read: {type(error).__name__}")
         return None
 
@@ -76,40 +79,44 @@ class BearerVerifier:
         parts = split_token(token)
         key = await self._lookup(parts[0]) if parts else None
         if parts is None or key is None or not opens(key, parts[1], time.time()):
-            note_reason(_wrong_with(parts, key))
+            note_reason(_reason_against(parts, key))
             return None
         return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
-    async def _lookup(self, number: str) -> ApiKey | None:
-        if (known := self._keys.get(number) or self._missing.get(number)) is not None:
-            return known[0]
+    async def _lookup(self, key_id: str) -> ApiKey | None:
+        if (cached := self._fresh_keys.get(key_id)) is not None:
+            return cached[0]
+        if key_id in self._unknown_ids:
+            return None
         try:
-            key, for_s = await self._find_key(number), _KEY_TTL_S
+            key, ttl_s = await self._find_key(key_id), _KEY_TTL_S
         except StoreError:
-            key, for_s = self._keys.last(number), _UNSURE_KEY_TTL_S
+            key, ttl_s = self._last_keys.get(key_id), _STALE_KEY_TTL_S
             if key is None:
                 raise
         if key is None:
-            self._keys.drop(number)
-            self._missing.put(number, None, for_s)
+            self._last_keys.pop(key_id, None)
+            self._unknown_ids[key_id] = True
         else:
-            self._keys.put(number, key, for_s)
+            self._last_keys[key_id] = key
+            self._fresh_keys[key_id] = key, ttl_s
         return key
 
     async def _token(self, token: str, tokens: JwtVerifier) -> AccessToken:
         digest = hashlib.sha256(token.encode()).digest()
-        if (known := self._verified.get((digest, tokens.keys.version))) is not None:
-            return known[0]
-        caller, said = await tokens.verify(token)
-        access = self._access(caller, client=str(said.get("azp") or said.get("client_id") or ""), issuer=tokens.issuer)
-        left_s = float(said["exp"]) - time.time()
-        self._verified.put((digest, tokens.keys.version), access, min(left_s, _TOKEN_TTL_S))
+        if (cached := self._verified.get((digest, tokens.keys.version))) is not None:
+            return cached[0]
+        caller, claims = await tokens.verify(token)
+        client = str(claims.get("azp") or claims.get("client_id") or "")
+        access = self._access(caller, client=client, issuer=tokens.issuer)
+        ttl_s = min(float(claims["exp"]) - time.time(), _TOKEN_TTL_S)
+        self._verified[digest, tokens.keys.version] = access, ttl_s
         return access
 
     def _access(self, caller: Caller, *, client: str, issuer: str) -> AccessToken:
-        """Write what the SDK keeps of a caller; a session is bound to its `client_id`, issuer and subject."""
+        """Write the caller as the SDK's AccessToken; a session is bound to its `client_id`, issuer and subject."""
         return AccessToken(
-            token="",  # it is not needed any more, and what is not kept goes nowhere
+            token="",  # not needed any more, and a secret that is not stored cannot leak
             client_id=json.dumps([caller.tenant, client]),
             scopes=sorted(caller.scopes),
             resource=self._audience or None,
@@ -118,10 +125,15 @@ class BearerVerifier:
         )
 
 
-def _wrong_with(parts: tuple[str, str] | None, key: ApiKey | None) -> str:
-    """Say for the log why a key does not open; its id is no secret."""
+def _expiry(_key: object, value: tuple[object, float], now: float) -> float:
+    """Return when a cached value expires; it carries its own time to live."""
+    return now + value[1]
+
+
+def _reason_against(parts: tuple[str, str] | None, key: ApiKey | None) -> str:
+    """Return why a key is refused, for the log; its id is not a secret."""
     if parts is None:
-        return "what it showed has not the form of a key"
+        return "what it sent does not have the form of a key"
     if key is None:
         return f"no key has the id {parts[0]}"
     if key.revoked_at is not None:

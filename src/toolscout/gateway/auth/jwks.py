@@ -1,4 +1,4 @@
-"""An issuer's public keys: fetched when they are needed, kept for a while, bounded in size and in how often."""
+"""The public keys of an issuer (JWKS): fetched on demand, cached, bounded in size and in how often they are fetched."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import jwt
 from toolscout.errors import AuthError
 
 TTL_S = 600.0
-"""How long keys are used before they are asked for again."""
+"""How long keys are used before they are fetched again."""
 
 PAUSE_S = 10.0
-"""How long the issuer is left alone after it was asked, whatever it answered."""
+"""The least time between two requests to the issuer, whatever it answered."""
 
 _TIMEOUT_S = 5.0
-_MOST_BYTES = 262_144
-_MOST_KEYS = 100
+_MAX_BYTES = 262_144
+_MAX_KEYS = 100
 _log = logging.getLogger("toolscout")
 
 
 class KeySet:
-    """The keys at an address, by id. A key that is not there is looked for once more, but not too often."""
+    """The keys at an address, by id. An unknown id causes another fetch, at most one per PAUSE_S."""
 
     def __init__(self, url: str, *, issuer: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        """Take the address of a JWKS, or leave it to the issuer's own metadata when it is empty."""
+        """Take the address of a JWKS; when it is empty, the issuer's metadata names it."""
         self._url = url
         self._issuer = issuer
         self._clock = clock
@@ -40,22 +40,22 @@ class KeySet:
         self._lock = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
         self.version = 0
-        """Which keys these are: another number means that they were read again."""
+        """Grows each time the keys are fetched."""
 
     async def key(self, kid: str | None) -> jwt.PyJWK:
         """Return a key by its id, or the only one where a token names none.
 
-        Who shows a known key never waits for the issuer: keys of some age are asked for again in the background.
+        A known key never waits for the issuer: keys older than TTL_S are fetched again in the background.
         """
-        found = self._find(kid)
-        if found is None:
+        key = self._find(kid)
+        if key is None:
             await self._renew()
-            found = self._find(kid)
+            key = self._find(kid)
         elif self._clock() - self._fetched > TTL_S and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
-        if found is None:
+        if key is None:
             raise AuthError("the token is signed with a key that its issuer does not publish")
-        return found
+        return key
 
     def _find(self, kid: str | None) -> jwt.PyJWK | None:
         if kid is None:
@@ -63,7 +63,7 @@ class KeySet:
         return self._keys.get(kid)
 
     async def _renew(self) -> None:
-        """Read the keys, unless that was done a moment ago; where it fails, those that are known go on being good."""
+        """Fetch the keys, unless that was done a moment ago; when it fails, the known keys stay in use."""
         async with self._lock:
             if self._clock() - self._tried <= PAUSE_S:
                 return
@@ -93,12 +93,12 @@ class KeySet:
                     raise ValueError("the metadata is another issuer's")
                 self._url = _checked(str(metadata["jwks_uri"]))
             document = await _read(client, self._url)
-        found = jwt.PyJWKSet.from_dict({"keys": [item for item in document["keys"] if _signs(item)][:_MOST_KEYS]})
-        return {key.key_id or "": key for key in found.keys}
+        key_set = jwt.PyJWKSet.from_dict({"keys": [item for item in document["keys"] if _signs(item)][:_MAX_KEYS]})
+        return {key.key_id or "": key for key in key_set.keys}
 
 
 def is_safe(url: str) -> bool:
-    """Tell whether nobody on the way can put keys of their own there: TLS, or this machine."""
+    """Tell whether keys from this address cannot be replaced on the way: TLS, or this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost"))
 
@@ -110,7 +110,7 @@ def _checked(url: str) -> str:
 
 
 def _signs(item: Any) -> bool:
-    """Tell whether a key is public and for signatures: a shared secret in a published document is none."""
+    """Tell whether a key is a public key for signatures; a shared secret is never accepted."""
     return isinstance(item, dict) and item.get("kty") in ("RSA", "EC", "OKP") and item.get("use", "sig") == "sig"
 
 
@@ -120,9 +120,9 @@ async def _read(client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
         body = b""
         async for chunk in response.aiter_bytes():
             body += chunk
-            if len(body) > _MOST_BYTES:
+            if len(body) > _MAX_BYTES:
                 raise ValueError("the answer is too long")
     document = json.loads(body)
     if not isinstance(document, dict):
-        raise TypeError("the answer is no object")
+        raise TypeError("the answer is not an object")
     return document

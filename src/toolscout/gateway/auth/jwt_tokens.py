@@ -1,4 +1,4 @@
-"""OAuth access tokens: signed by the issuer, for us, now, with an algorithm that we allow; anything else is refused."""
+"""Verification of OAuth access tokens: signature, algorithm, issuer, audience and expiry."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from toolscout.models import Caller
 from toolscout.policy.claims import ClaimMap, caller_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures by a private key. `none`, and secrets shared with whoever can verify, are never accepted."""
+"""Signatures by a private key. `none` and shared secrets (HS256, ...) are never accepted."""
 
 _LEEWAY_S = 30
-_LONGEST = 16_384
+_MAX_CHARS = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +30,16 @@ class JwtVerifier:
     algorithms: tuple[str, ...] = ALGORITHMS
 
     async def verify(self, token: str) -> tuple[Caller, dict[str, Any]]:
-        """Return who the token speaks for, and what it says; raise AuthError for any reason not to believe it."""
-        if len(token) > _LONGEST:
+        """Return the caller of a token and its claims; raise AuthError when it is not valid."""
+        if len(token) > _MAX_CHARS:
             raise AuthError("the token is too long")
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in self.algorithms:
-                raise AuthError("the token is signed in a way that is not accepted")
+                raise AuthError("the token is signed with an algorithm that is not accepted")
             kid = header.get("kid")
             key = await self.keys.key(kid if isinstance(kid, str) else None)
-            said: dict[str, Any] = jwt.decode(
+            claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=list(self.algorithms),
@@ -49,5 +49,5 @@ class JwtVerifier:
                 options={"require": ["exp", "iss", "aud"]},
             )
         except jwt.PyJWTError as error:
-            raise AuthError(f"the token is not good: {type(error).__name__}") from error
-        return caller_of(said, self.claims), said
+            raise AuthError(f"the token is not valid: {type(error).__name__}") from error
+        return caller_of(claims, self.claims), claims
