@@ -18,7 +18,6 @@ from serving import serving, write_config
 from toolscout import Scout
 from toolscout.config import Config
 from toolscout.gateway.file_watcher import watch_config
-from toolscout.models import Scope
 
 EITHER = str(Path(__file__).parent.parent / "either_server.py")
 WAIT_S = 20.0
@@ -88,7 +87,7 @@ async def test_a_server_that_leaves_the_config_while_it_is_indexed_does_not_come
         embedder.gate.set()
         await until(lambda: len(live.reports) == 2)
         await asyncio.wait_for(live.settled(), WAIT_S)
-        assert [server.key for server in await scout._store.servers(Scope())] == ["staying"]
+        assert {match.tool.server for match in await scout.list_tools()} == {"staying"}
 
 
 async def test_a_server_that_comes_back_to_the_config_before_it_was_taken_out_stays(tmp_path):

@@ -46,10 +46,19 @@ async def test_fuzzy_gives_the_documented_tiers(query, registry):
     assert answer[0].score == pytest.approx(TIERS[query])
 
 
-async def test_fuzzy_scales_what_is_only_similar(registry):
-    answer = await registry.search("send_emial", ranker="fuzzy")
+SIMILAR = {
+    "snd_emal": (0.5 * 3 / 4 + 0.5 * 4 / 5) / 2,
+    "sennd_emaill": (0.5 * 4 / 5 + 0.5 * 5 / 6) / 2,
+    "emaill": 0.5 * 5 / 6,
+}
+"""Half of the edit similarity to the nearest word of the name or keyword, as a mean over the words of the query."""
+
+
+@pytest.mark.parametrize("query", SIMILAR)
+async def test_fuzzy_halves_the_similarity_of_what_is_only_similar(query, registry):
+    answer = await registry.search(query, ranker="fuzzy")
     assert names(answer)[0] == "send_email"
-    assert 0 < answer[0].score < 0.9
+    assert answer[0].score == pytest.approx(SIMILAR[query], abs=1e-6)
 
 
 async def test_when_nothing_fits_the_answer_is_empty_and_says_what_to_try(registry, connect):

@@ -80,6 +80,8 @@ class Maker:
             self.bytes_,
             self.numbers,
             self.typed,
+            self.arguments,
+            self.garbage,
             self.headers,
             self.verbs,
             self.framing,
@@ -139,6 +141,16 @@ class Maker:
         method = self._method()
         return self._sent(json.dumps(self._message(method, self._params())).encode(), method=method)
 
+    def arguments(self) -> Case:
+        given = self._value()
+        named = self.chance.choice(
+            [{"name": "call_tool", "arguments": given}, {"name": "search_tools", "arguments": {"query": given}}]
+        )
+        return self._sent(json.dumps(self._message("tools/call", named)).encode(), method="tools/call")
+
+    def garbage(self) -> Case:
+        return self._sent(self.chance.randbytes(self.chance.randrange(200)))
+
     def headers(self) -> Case:
         pick = self.chance.choice
         more = {
@@ -190,6 +202,16 @@ class Maker:
     def _method(self) -> str:
         return self.chance.choice(METHODS)
 
+    def _value(self, depth: int = 3) -> object:
+        """Make a value up: odd ones in lists and objects, nested a few levels."""
+        pick = self.chance.choice
+        kind = pick(["odd", "list", "object"]) if depth else "odd"
+        if kind == "list":
+            return [self._value(depth - 1) for _ in range(self.chance.randrange(4))]
+        if kind == "object":
+            return {str(pick(ODD)): self._value(depth - 1) for _ in range(self.chance.randrange(4))}
+        return pick(ODD)
+
     def _params(self) -> dict[str, object]:
         pick = self.chance.choice
         known = {
@@ -201,7 +223,7 @@ class Maker:
             "ref": pick([{"type": "ref/prompt", "name": pick(ODD)}, {"type": pick(ODD)}, *ODD]),
             "argument": pick([{"name": "a", "value": pick(ODD)}, *ODD]),
             "cursor": pick(ODD),
-            "requestState": pick(["toolscout-parked:x", *ODD]),
+            "requestState": pick(["toolscout-pending:x", *ODD]),
             "protocolVersion": pick(VERSIONS),
             "_meta": pick([{**META, "progressToken": pick(ODD)}, *ODD]),
         }

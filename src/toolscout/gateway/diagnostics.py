@@ -1,4 +1,4 @@
-"""Health checks for load balancers, on a port of their own: `/livez` (restart it?) and `/readyz` (send requests to it?).
+"""Health checks for load balancers, on a port of their own: `/livez` (restart it?) and `/readyz` (route to it?).
 
 A replica whose database is down is unready but alive: it goes on answering from the loaded catalogue. The reasons are
 fixed texts, so nothing about the database leaks.
