@@ -16,7 +16,10 @@ CANARY = "c4n4ry"
 
 def test_nothing_to_find_is_said_and_exits_with_1(home: Path, toolscout: Callable[..., Any]) -> None:
     ran = toolscout("import")
-    assert (ran.code, ran.out) == (1, "No configuration of a known host lists servers here.\n")
+    assert (ran.code, ran.out) == (
+        1,
+        "No agent host on this machine has MCP servers in a config that toolscout knows.\n",
+    )
     assert toolscout("import", "--json").json == {"found": [], "changes": []}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from homes import ENTRY, SECTION, USER_FILES, read, snapshot, write
 from toolscout.cli.host_import import put_in_front
-from toolscout.cli.hosts import HOSTS, read_places
+from toolscout.cli.hosts import HOSTS, read_server_lists
 from toolscout.config import read_config
 from toolscout.settings import config_folder
 
@@ -69,8 +69,8 @@ def test_everything_outside_the_list_of_servers_stays_byte_for_byte(home: Path, 
 def test_comments_that_would_be_lost_are_told(home: Path, toolscout: Callable[..., Any]) -> None:
     text = '{"context_servers": {\n// mine\n"a": {"command": "x"}}}'
     file = write(home / ".config" / "zed" / "settings.json", text)
-    assert "comments among the servers" in toolscout("import").out
-    assert "comments among its servers are in the backup only" in toolscout("import", "--write").out
+    assert "comments between the servers" in toolscout("import").out
+    assert "comments between its servers are only in the backup" in toolscout("import", "--write").out
     toolscout("import", "--undo")
     assert file.read_text("utf-8") == text
 
@@ -123,7 +123,7 @@ def test_codex_is_read_and_the_way_to_do_it_by_hand_is_told(home: Path, toolscou
     write(home / ".codex" / "config.toml", '[mcp_servers.a]\ncommand = "x"\n')
     before = snapshot(home)
     ran = toolscout("import", "--write")
-    assert "TOML is read, not rewritten" in ran.out
+    assert "TOML files are not rewritten" in ran.out
     assert "codex mcp add toolscout -- " in ran.out
     assert snapshot(home) == before
 
@@ -238,7 +238,7 @@ def test_a_file_that_the_host_changes_meanwhile_is_not_overwritten(
     monkeypatch.setattr(host_import, "write_file", interfering)
     ran = toolscout("import", "--write")
     assert ran.code == 2
-    assert "has changed meanwhile" in ran.err
+    assert "was changed in the meantime" in ran.err
     assert read(file) == {"mcpServers": {"b": {}}}
 
 
@@ -255,6 +255,6 @@ def test_the_running_executable_is_what_the_host_will_start(home: Path, monkeypa
 def test_putting_in_front_works_from_python_too(home: Path) -> None:
     host = next(host for host in HOSTS if host.name == "cursor")
     file = write(home / ".cursor" / "mcp.json", {"mcpServers": {"a": ENTRY}})
-    change = put_in_front(list(read_places(host, file)), ["/bin/toolscout"], config_folder())
-    assert (change.done, change.servers) == ("moved", ("a",))
+    edit = put_in_front(list(read_server_lists(host, file)), ["/bin/toolscout"], config_folder())
+    assert (edit.done, edit.servers) == ("moved", ("a",))
     assert read(file)["mcpServers"]["toolscout"]["command"] == "/bin/toolscout"

@@ -1,4 +1,7 @@
-"""Putting toolscout in front of a host's servers, and taking it away again: backed up, atomic, repeatable."""
+"""Rewrites an agent host's config so that it starts toolscout instead of its servers, and undoes that.
+
+The original file is backed up, every write is atomic, and a second run changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
-from toolscout.cli.hosts import Place
-from toolscout.cli.import_record import ImportRecord, digest, import_records, own_digest, write_file
+from toolscout.cli.hosts import ServerList
+from toolscout.cli.import_record import ImportRecord, content_digest, digest, import_records, write_file
 from toolscout.config.files import is_toolscout, load, read_text
 from toolscout.config.jsonc import replace_value, to_json, value_at
 from toolscout.config.variables import references
@@ -29,7 +32,7 @@ Done = Literal["moved", "unchanged", "skipped", "restored", "put back"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEdit:
-    """What was done to one file, and what the user should know about it."""
+    """What was done to one config file of a host, with notes for the user."""
 
     host: str
     file: str
@@ -40,138 +43,147 @@ class HostEdit:
     notes: tuple[str, ...] = ()
 
 
-def put_in_front(places: Sequence[Place], launch: Sequence[str], folder: Path) -> HostEdit:
-    """Move the servers of all places of one file behind toolscout; where there are none left, change nothing."""
-    host, file = places[0].host, places[0].file
-    todo = [place for place in places if place.others]
+def put_in_front(lists: Sequence[ServerList], launch: Sequence[str], folder: Path) -> HostEdit:
+    """Move the servers of all lists in one file to toolscout's folder; without other servers, change nothing."""
+    host, file = lists[0].host, lists[0].file
+    todo = [server_list for server_list in lists if server_list.others]
     if not todo:
         return HostEdit(host=host.name, file=str(file), done="unchanged")
     before, text = file.read_bytes(), read_text(file)
-    records = {record.place: record for record in import_records(folder)}
-    plans: list[tuple[Place, Path, ImportRecord | None]] = []
-    for place in todo:
-        record = records.get((str(file), place.path))
-        moved = record.path if record else _free_path(place, folder)
-        plans.append((place, moved, record))
-        text = replace_value(text, place.path, _fronted(place, moved, launch))
+    records = {(record.host_file, record.key_path): record for record in import_records(folder)}
+    plans: list[tuple[ServerList, Path, ImportRecord | None]] = []
+    for server_list in todo:
+        record = records.get((str(file), server_list.path))
+        target = record.path if record else _free_path(server_list, folder)
+        plans.append((server_list, target, record))
+        text = replace_value(text, server_list.path, _toolscout_entries(server_list, target, launch))
     after = _encoded(text, like=before)
     backup = Path(f"{file}{BACKUP}")
-    untouched = all(len(place.others) == len(place.servers) for place in places)
+    untouched = all(len(server_list.others) == len(server_list.servers) for server_list in lists)
     if untouched or not backup.exists():
         write_file(backup, before, file.stat().st_mode)
-    for place, moved, record in plans:
-        write_file(moved, _moved_document(place, record, after), _PRIVATE)
+    for server_list, target, record in plans:
+        write_file(target, _record_content(server_list, record, after), _PRIVATE)
     if file.read_bytes() != before:
-        raise ConfigError(f"{file} has changed meanwhile", hint=f"close {host.title} and run it again")
+        raise ConfigError(f"{file} was changed in the meantime", hint=f"close {host.title} and try again")
     write_file(file, after, file.stat().st_mode)
     return HostEdit(
         host=host.name,
         file=str(file),
         done="moved",
-        servers=tuple(title for place in todo for title in place.others),
-        moved_to=tuple(str(moved) for _, moved, _ in plans),
+        servers=tuple(title for server_list in todo for title in server_list.others),
+        moved_to=tuple(str(target) for _, target, _ in plans),
         backup=str(backup),
-        notes=("comments among its servers are in the backup only",) if any(place.comments for place in todo) else (),
+        notes=("comments between its servers are only in the backup",) if any(item.comments for item in todo) else (),
     )
 
 
 def undo(folder: Path, host: str | None = None, file: Path | None = None) -> list[HostEdit]:
-    """Give every host, one host or one file its servers back."""
-    wanted = [
-        moved
-        for moved in import_records(folder)
-        if host in (None, moved.imported.get("host")) and (file is None or moved.place[0] == str(file))
+    """Restore the servers of every host, of one host or of one file."""
+    records = [
+        record
+        for record in import_records(folder)
+        if host in (None, record.imported.get("host")) and (file is None or record.host_file == str(file))
     ]
-    wanted.sort(key=lambda moved: moved.place)
-    changes = [_undo_file(Path(name), list(records)) for name, records in groupby(wanted, lambda moved: moved.place[0])]
+    records.sort(key=lambda record: (record.host_file, record.key_path))
+    edits = [_undo_file(Path(name), list(group)) for name, group in groupby(records, lambda record: record.host_file)]
     with suppress(OSError):
         folder.rmdir()
-    return changes
+    return edits
 
 
 def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
-    """Restore the backup where the file is as we left it; else put the servers back into what it is now."""
+    """Restore the backup if the file is unchanged since the import, or else put the servers into the file as it is."""
     host, backup = str(records[0].imported.get("host")), Path(f"{file}{BACKUP}")
     if not file.is_file():
         return HostEdit(
-            host=host, file=str(file), done="skipped", notes=("the file is gone; its servers stay where they are",)
+            host=host,
+            file=str(file),
+            done="skipped",
+            notes=("the file no longer exists; its servers stay where they are",),
         )
     now = file.read_bytes()
     notes: list[str] = []
-    exact = backup.is_file() and all(record.imported.get("written") == digest(now) for record in records)
-    if exact:
+    unchanged = backup.is_file() and all(record.imported.get("written") == digest(now) for record in records)
+    if unchanged:
         write_file(file, backup.read_bytes(), file.stat().st_mode)
         backup.unlink()
     else:
         values = load(file)
         text = read_text(file)
         for record in list(records):
-            if isinstance(value_at(values, record.place[1]), dict):
-                text = _put_back(text, value_at(values, record.place[1]), record)
+            if isinstance(value_at(values, record.key_path), dict):
+                text = _put_back(text, value_at(values, record.key_path), record)
             else:
-                notes.append(f"its list of servers is gone; they stay in {record.path}")
+                notes.append(f"the file has no list of servers any more; they stay in {record.path}")
                 records.remove(record)
         if _encoded(text, like=now) != now:
             write_file(file, _encoded(text, like=now), file.stat().st_mode)
-        notes.append("the file had changed since, so only its servers were put back; the backup is kept")
+        notes.append("the file was changed after the import, so only its servers were put back; the backup is kept")
     for record in records:
         if record.edited:
             record.path.replace(f"{record.path}{UNDONE}")
-            notes.append(f"your own edits are kept in {record.path}{UNDONE}")
+            notes.append(f"your edits are kept in {record.path}{UNDONE}")
         else:
             record.path.unlink()
     return HostEdit(
         host=host,
         file=str(file),
-        done="restored" if exact else "put back",
+        done="restored" if unchanged else "put back",
         servers=tuple(title for record in records for title in record.entries),
-        backup="" if exact else str(backup),
+        backup="" if unchanged else str(backup),
         notes=tuple(notes),
     )
 
 
 def _put_back(text: str, now: Mapping[str, Any], record: ImportRecord) -> str:
-    """Replace toolscout's entry by the servers that it stood for; whatever else is there now stays."""
-    kept: dict[str, Any] = {}
+    """Replace toolscout's entry with the servers of the record; all other entries stay."""
+    remaining: dict[str, Any] = {}
     for title, entry in now.items():
         args = list(entry.get("args") or ()) if is_toolscout(entry) else []
         if str(record.path) not in args:
-            kept[title] = entry
+            remaining[title] = entry
             continue
         at = args.index(str(record.path))
         del args[at - 1 : at + 1]
         if "--config" in args:
-            kept[title] = {**entry, "args": args}
-    back = {title: entry for title, entry in record.entries.items() if title not in kept}
-    return text if kept == now and not back else replace_value(text, record.place[1], {**back, **kept})
+            remaining[title] = {**entry, "args": args}
+    restored = {title: entry for title, entry in record.entries.items() if title not in remaining}
+    if remaining == now and not restored:
+        return text
+    return replace_value(text, record.key_path, {**restored, **remaining})
 
 
-def _fronted(place: Place, moved: Path, launch: Sequence[str]) -> dict[str, Any]:
-    """Return the host's new list: toolscout alone, told where the others are and handed what they need."""
-    env = dict(_needed(place)) if place.host.expands else {}
-    ours = {title: dict(entry) for title, entry in place.servers.items() if is_toolscout(entry)}
-    if not ours:
-        entry = {**place.host.entry, "command": launch[0], "args": [*launch[1:], "serve", "--config", str(moved)]}
-        return {_title(place): {**entry, "env": env} if env else entry}
-    entry = next((entry for entry in ours.values() if str(moved) in entry.get("args", [])), next(iter(ours.values())))
-    if str(moved) not in entry.get("args", []):
-        entry["args"] = [*entry.get("args", []), "--config", str(moved)]
+def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[str]) -> dict[str, Any]:
+    """Return the host's new list: toolscout alone, with the path of the moved servers and the variables they need."""
+    env = dict(_variables(server_list)) if server_list.host.expands else {}
+    entries = {title: dict(entry) for title, entry in server_list.servers.items() if is_toolscout(entry)}
+    if not entries:
+        args = [*launch[1:], "serve", "--config", str(target)]
+        entry = {**server_list.host.entry, "command": launch[0], "args": args}
+        return {_title(server_list): {**entry, "env": env} if env else entry}
+    with_target = (entry for entry in entries.values() if str(target) in entry.get("args", []))
+    entry = next(with_target, next(iter(entries.values())))
+    if str(target) not in entry.get("args", []):
+        entry["args"] = [*entry.get("args", []), "--config", str(target)]
     if env:
         entry["env"] = {**env, **(entry.get("env") or {})}
-    return ours
+    return entries
 
 
-def _title(place: Place) -> str:
-    """Name toolscout's entry; a project's has its own name, since hosts let it hide the user's of the same name."""
-    return "toolscout" if place.whole_user else server_slug(f"toolscout-{Path(place.workspace).name}")[:32]
+def _title(server_list: ServerList) -> str:
+    """Return the name of toolscout's entry; a project has its own, because it would hide the user's entry."""
+    if server_list.whole_user:
+        return "toolscout"
+    return server_slug(f"toolscout-{Path(server_list.workspace).name}")[:32]
 
 
-def _needed(place: Place) -> Iterator[tuple[str, str]]:
-    """Return what the entries take from the environment, as the references that this host fills in itself."""
-    for entry in place.others.values():
+def _variables(server_list: ServerList) -> Iterator[tuple[str, str]]:
+    """Yield the variables that the entries need, each with the reference that this host fills in itself."""
+    for entry in server_list.others.values():
         for name in _EXPANDED if isinstance(entry, Mapping) else ():
             for text in _texts(entry.get(name)):
-                yield from references(text, bare=place.host.name == "gemini")
+                yield from references(text, bare=server_list.host.name == "gemini")
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -182,38 +194,39 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _moved_document(place: Place, record: ImportRecord | None, after: bytes) -> bytes:
-    """Write the place's servers, untouched, with the record of where they came from."""
-    section = place.path[-1]
+def _record_content(server_list: ServerList, record: ImportRecord | None, after: bytes) -> bytes:
+    """Return the content of the record file: the servers, unchanged, and where they came from."""
+    section = server_list.path[-1]
     values: dict[str, Any] = dict(record.values) if record else {}
-    values[section] = {**(record.entries if record else {}), **place.others}
-    if place.inputs:
-        values["inputs"] = list(place.inputs)
+    values[section] = {**(record.entries if record else {}), **server_list.others}
+    if server_list.inputs:
+        values["inputs"] = list(server_list.inputs)
     imported = {
-        "host": place.host.name,
-        "file": str(place.file),
-        "path": list(place.path),
-        "workspace": place.workspace,
+        "host": server_list.host.name,
+        "file": str(server_list.file),
+        "path": list(server_list.path),
+        "workspace": server_list.workspace,
         "written": "" if record else digest(after),
     }
     values["toolscout"] = {**(values.get("toolscout") or {}), "imported": imported}
     if record is None or not record.edited:
-        imported["own"] = own_digest(values)
+        imported["own"] = content_digest(values)
     return (to_json(values) + "\n").encode("utf-8")
 
 
-def _free_path(place: Place, folder: Path) -> Path:
-    """Choose a name that nobody has taken: the host's for its user's own list, else one with the project's name."""
-    own = server_slug(place.host.name)
-    path = folder / f"{own}.json"
-    if not place.whole_user or path.exists():
-        named = own if place.whole_user else server_slug(f"{own}-{Path(place.workspace).name}")
-        path = folder / f"{apart(named, chr(0).join((str(place.file), *place.path)))}.json"
+def _free_path(server_list: ServerList, folder: Path) -> Path:
+    """Choose an unused file name: the host's name for the user's list, else one with the project's name."""
+    name = server_slug(server_list.host.name)
+    path = folder / f"{name}.json"
+    if not server_list.whole_user or path.exists():
+        if not server_list.whole_user:
+            name = server_slug(f"{name}-{Path(server_list.workspace).name}")
+        path = folder / f"{apart(name, chr(0).join((str(server_list.file), *server_list.path)))}.json"
     if path.exists():
-        raise ConfigError(f"{path} is in the way: no import has written it", hint="rename it, then run it again")
+        raise ConfigError(f"{path} exists and was not written by an import", hint="rename it, then try again")
     return path
 
 
 def _encoded(text: str, *, like: bytes) -> bytes:
-    """Encode a file's new text, with a byte order mark where it had one."""
+    """Encode a file's new text, with a byte order mark if it had one."""
     return (_BOM if like.startswith(_BOM) else b"") + text.encode("utf-8")

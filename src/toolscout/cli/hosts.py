@@ -1,4 +1,4 @@
-"""The agent hosts that toolscout knows: where each keeps its servers on this machine, and what stands there."""
+"""The agent hosts that toolscout knows: where each keeps its list of servers, and how to read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolscout.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """One host: its files (the user's, and the project's, which others share), and how an entry looks there."""
+    """One agent host: its config files (the user's, and the project's, which others share), and their format."""
 
     name: str
     title: str
@@ -23,9 +23,9 @@ class Host:
     project: str = ""
     section: str = "mcpServers"
     entry: Mapping[str, Any] = field(default_factory=dict)
-    """Fields that every entry of this host needs besides command and args."""
+    """Fields that every entry of this host needs, in addition to command and args."""
     expands: bool = False
-    """Whether it fills in variables of an entry, so that it can hand on what the moved entries need."""
+    """Whether the host fills in variables of an entry, so that toolscout's entry can pass on what the servers need."""
 
 
 HOSTS = (
@@ -103,19 +103,19 @@ HOSTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One list of servers in one file of a host."""
+class ServerList:
+    """One list of servers in one config file of a host."""
 
     host: Host
     file: Path
     path: tuple[str, ...]
     """The keys that lead to the list."""
     shared: bool = False
-    """Whether the file belongs to a project, and so to others too."""
+    """Whether the file belongs to a project, which others share."""
     servers: Mapping[str, Any] = field(default_factory=dict, repr=False)
     inputs: tuple[Any, ...] = field(default=(), repr=False)
     comments: bool = False
-    """Whether there are comments inside the list, which rewriting it would lose."""
+    """Whether there are comments inside the list, which a rewrite would lose."""
     problem: str = ""
 
     @property
@@ -125,32 +125,34 @@ class Place:
 
     @property
     def others(self) -> dict[str, Any]:
-        """Return the servers that are not toolscout."""
+        """The servers other than toolscout itself."""
         return {title: entry for title, entry in self.servers.items() if not is_toolscout(entry)}
 
     @property
     def workspace(self) -> str:
-        """Return the folder that the list is about."""
+        """The folder that the list applies to."""
         return self.path[1] if len(self.path) > 1 else str(workspace_of(self.file))
 
     @property
     def whole_user(self) -> bool:
-        """Whether the list holds wherever its user works."""
+        """Whether the list applies to the user in every folder."""
         return not self.shared and len(self.path) == 1
 
 
-def find_places(environ: Mapping[str, str], folder: Path, platform: str = "", only: Host | None = None) -> list[Place]:
-    """Look for the files of all hosts, or of one: the user's, then those of the project in this folder."""
+def find_server_lists(
+    environ: Mapping[str, str], folder: Path, platform: str = "", only: Host | None = None
+) -> list[ServerList]:
+    """Read the lists of all hosts, or of one: the user's files, then those of the project in this folder."""
     return [
-        place
+        server_list
         for host, file, shared in host_files(environ, folder, platform)
         if only in (None, host) and file.is_file()
-        for place in read_places(host, file, shared=shared)
+        for server_list in read_server_lists(host, file, shared=shared)
     ]
 
 
 def host_files(environ: Mapping[str, str], folder: Path, platform: str = "") -> Iterator[tuple[Host, Path, bool]]:
-    """Return where each host keeps its servers on this system, and whether that is the project's file."""
+    """Yield each host with its config files on this system, and whether the file is a project's."""
     platform = platform or sys.platform
     home = Path(environ.get("USERPROFILE" if platform == "win32" else "HOME") or Path.home())
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -172,12 +174,12 @@ def host_files(environ: Mapping[str, str], folder: Path, platform: str = "") -> 
             yield host, folder / host.project, True
 
 
-def read_places(host: Host, file: Path, *, shared: bool = False) -> Iterator[Place]:
-    """Read the lists of servers in a file; one that cannot be read is a place with a problem."""
+def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterator[ServerList]:
+    """Read the lists of servers in a file; a file that cannot be read becomes a list with a `problem`."""
     try:
         values = load(file)
     except ConfigError as error:
-        yield Place(host=host, file=file, path=(host.section,), shared=shared, problem=error.message)
+        yield ServerList(host=host, file=file, path=(host.section,), shared=shared, problem=error.message)
         return
     inputs = values.get("inputs")
     projects = values.get("projects") if host.name == "claude-code" and not shared else None
@@ -186,7 +188,7 @@ def read_places(host: Host, file: Path, *, shared: bool = False) -> Iterator[Pla
     for path in paths:
         servers = value_at(values, path)
         if isinstance(servers, dict) and servers:
-            yield Place(
+            yield ServerList(
                 host=host,
                 file=file,
                 path=path,
@@ -198,21 +200,21 @@ def read_places(host: Host, file: Path, *, shared: bool = False) -> Iterator[Pla
 
 
 def host_of(file: Path, environ: Mapping[str, str]) -> tuple[Host, bool]:
-    """Return whose file this is, and whether it is a project's; of no known host, the key of its list decides."""
-    for host, known, _ in host_files(environ, file.parent):
-        if file == known:
+    """Return the host of a file, and whether it is a project's; for an unknown host, make one from its section."""
+    for host, user_file, _ in host_files(environ, file.parent):
+        if file == user_file:
             return host, False
         if host.project and file.as_posix().endswith(f"/{host.project}"):
             return host, True
     values = load(file)
     section = next((key for key in SECTIONS if isinstance(values.get(key), dict)), None)
     if section is None:
-        raise ConfigError(f"{file}: lists no servers", hint=f"servers stand under one of {', '.join(SECTIONS)}")
+        raise ConfigError(f"{file}: lists no servers", hint=f"list servers under one of {', '.join(SECTIONS)}")
     return Host(name=file.stem.lstrip("."), title=file.name, section=section), False
 
 
 def describe_server(entry: Any) -> dict[str, str]:
-    """Say how a server is reached, without anything that may be a secret: no argument, no path, no query."""
+    """Return how a server is reached, without parts that may be secret: no arguments, no path, no query."""
     from urllib.parse import urlsplit
 
     entry = entry if isinstance(entry, Mapping) else {}

@@ -1,4 +1,4 @@
-"""`toolscout import`: find the servers that this machine's agent hosts have, and put toolscout in front of them."""
+"""`toolscout import`: find the MCP servers of the agent hosts on this machine, and put toolscout in front of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolscout.cli import options
 
 if TYPE_CHECKING:
     from toolscout.cli.host_import import HostEdit
-    from toolscout.cli.hosts import Host, Place
+    from toolscout.cli.hosts import Host, ServerList
 
 
 def import_(
@@ -19,45 +19,49 @@ def import_(
         str | None,
         typer.Argument(metavar="CLIENT|PATH", help="One host, such as cursor, or one config file. Default: all hosts."),
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Put toolscout in front; a backup is written first.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Give the hosts their servers back.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Make the hosts start toolscout instead; a backup is written first.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore the hosts' own servers.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show the MCP servers of the agent hosts on this machine; with --write, put toolscout in front of them.
 
-    The servers move, untouched, into a file in your config folder; the host keeps everything else and starts
-    toolscout instead. Files of a project, which others share, are rewritten only when they are named.
+    The servers move, unchanged, to a file in your config folder. The host starts toolscout instead and keeps all its
+    other settings. Files of a project, which others share, are rewritten only when you name them.
 
     Examples: `toolscout import`, `toolscout import cursor --write`, `toolscout import --undo`
     """
+    from dataclasses import asdict
+
     from toolscout.cli.output import print_json
     from toolscout.errors import UsageError
     from toolscout.settings import config_folder
 
     if write and undo:
-        raise UsageError("--write and --undo exclude one another", hint="use one of them")
+        raise UsageError("--write and --undo cannot be combined", hint="use one of them")
     folder = config_folder()
     host, file = _target(target)
-    places = [] if undo else _places(host, file)
-    changes = _undo(folder, host, file) if undo else _write(places, folder, named=file is not None) if write else []
+    lists = [] if undo else _server_lists(host, file)
+    edits = _undo(folder, host, file) if undo else _write(lists, folder, named=file is not None) if write else []
     if json:
-        print_json({"found": [_found(place) for place in places], "changes": [_changed(change) for change in changes]})
+        print_json({"found": [_list_row(item) for item in lists], "changes": [asdict(edit) for edit in edits]})
     elif write or undo:
-        _show_changes(changes)
+        _show_edits(edits)
     else:
-        _show_places(places)
-    if not places and not changes:
+        _show_lists(lists)
+    if not lists and not edits:
         raise typer.Exit(1)
 
 
 def launch_command() -> list[str]:
-    """Return how a host starts the toolscout that is running now."""
+    """Return the command with which a host starts the toolscout that is running now."""
     import shutil
     import sys
 
     name = Path(sys.argv[0]).name.lower().removesuffix(".exe")
-    found = shutil.which(sys.argv[0]) if name == "toolscout" else None
-    return [str(Path(found).absolute())] if found else [sys.executable, "-m", "toolscout"]
+    executable = shutil.which(sys.argv[0]) if name == "toolscout" else None
+    return [str(Path(executable).absolute())] if executable else [sys.executable, "-m", "toolscout"]
 
 
 def _target(target: str | None) -> tuple[Host | None, Path | None]:
@@ -82,50 +86,50 @@ def _target(target: str | None) -> tuple[Host | None, Path | None]:
     )
 
 
-def _places(host: Host | None, file: Path | None) -> list[Place]:
+def _server_lists(host: Host | None, file: Path | None) -> list[ServerList]:
     import os
 
-    from toolscout.cli.hosts import find_places, host_of, read_places
+    from toolscout.cli.hosts import find_server_lists, host_of, read_server_lists
     from toolscout.errors import ConfigError
 
     if file is None:
-        return find_places(os.environ, Path.cwd(), only=host)
-    item, shared = host_of(file, os.environ)
-    places = list(read_places(item, file, shared=shared))
-    if places and places[0].problem:
-        raise ConfigError(places[0].problem, hint="correct the file")
-    return places
+        return find_server_lists(os.environ, Path.cwd(), only=host)
+    file_host, shared = host_of(file, os.environ)
+    lists = list(read_server_lists(file_host, file, shared=shared))
+    if lists and lists[0].problem:
+        raise ConfigError(lists[0].problem, hint="correct the file")
+    return lists
 
 
-def _write(places: list[Place], folder: Path, *, named: bool) -> list[HostEdit]:
+def _write(lists: list[ServerList], folder: Path, *, named: bool) -> list[HostEdit]:
     from itertools import groupby
 
     from toolscout.cli.host_import import HostEdit, put_in_front
 
     launch = launch_command()
-    changes = []
-    for file, listed in groupby(places, lambda place: place.file):
-        group = list(listed)
-        reason = _unwritten(group[0], launch, folder, named=named)
+    edits = []
+    for file, lists_of_file in groupby(lists, lambda item: item.file):
+        group = list(lists_of_file)
+        reason = _skip_reason(group[0], launch, folder, named=named)
         if reason:
-            changes.append(HostEdit(host=group[0].host.name, file=str(file), done="skipped", notes=(reason,)))
+            edits.append(HostEdit(host=group[0].host.name, file=str(file), done="skipped", notes=(reason,)))
         else:
-            changes.append(put_in_front(group, launch, folder))
-    return changes
+            edits.append(put_in_front(group, launch, folder))
+    return edits
 
 
-def _unwritten(place: Place, launch: list[str], folder: Path, *, named: bool) -> str:
-    """Say why a file is not rewritten, "" when it is."""
+def _skip_reason(server_list: ServerList, launch: list[str], folder: Path, *, named: bool) -> str:
+    """Return why a file is not rewritten, "" when it is."""
     import shlex
 
-    if place.problem:
-        return place.problem
-    if not place.writable:
-        own = str(folder / f"{place.host.name}.toml")
-        command = shlex.join(["codex", "mcp", "add", "toolscout", "--", *launch, "serve", "--config", own])
-        return f"TOML is read, not rewritten: move its [mcp_servers] tables to {own} and run `{command}`"
-    if place.shared and not named:
-        return "others share this file: to rewrite it all the same, name it"
+    if server_list.problem:
+        return server_list.problem
+    if not server_list.writable:
+        target = str(folder / f"{server_list.host.name}.toml")
+        command = shlex.join(["codex", "mcp", "add", "toolscout", "--", *launch, "serve", "--config", target])
+        return f"TOML files are not rewritten: move its [mcp_servers] tables to {target} and run `{command}`"
+    if server_list.shared and not named:
+        return "others share this file: name it to rewrite it anyway"
     return ""
 
 
@@ -135,82 +139,74 @@ def _undo(folder: Path, host: Host | None, file: Path | None) -> list[HostEdit]:
     return undo(folder, host.name if host else None, file)
 
 
-def _found(place: Place) -> dict[str, Any]:
+def _list_row(server_list: ServerList) -> dict[str, Any]:
     from toolscout.cli.hosts import describe_server
 
     return {
-        "host": place.host.name,
-        "file": str(place.file),
-        "project": place.workspace if not place.whole_user else None,
-        "shared": place.shared,
-        "writable": place.writable,
-        "in_front": len(place.others) < len(place.servers),
-        "servers": [{"name": title, **describe_server(entry)} for title, entry in place.others.items()],
-        "problem": place.problem or None,
+        "host": server_list.host.name,
+        "file": str(server_list.file),
+        "project": server_list.workspace if not server_list.whole_user else None,
+        "shared": server_list.shared,
+        "writable": server_list.writable,
+        "in_front": len(server_list.others) < len(server_list.servers),
+        "servers": [{"name": title, **describe_server(entry)} for title, entry in server_list.others.items()],
+        "problem": server_list.problem or None,
     }
 
 
-def _changed(change: HostEdit) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(change)
-
-
-def _show_places(places: list[Place]) -> None:
+def _show_lists(lists: list[ServerList]) -> None:
     from rich import box
     from rich.table import Table
 
     from toolscout.cli.output import console, safe
 
     out = console()
-    if not places:
-        out.print("No configuration of a known host lists servers here.")
+    if not lists:
+        out.print("No agent host on this machine has MCP servers in a config that toolscout knows.")
         return
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("host", style="cyan", no_wrap=True)
     table.add_column("file", overflow="fold")
     table.add_column("servers", style="green")
     table.add_column("")
-    for place in places:
-        file = _short(place.file) + (f" ({place.workspace})" if len(place.path) > 1 else "")
-        said = [f"{item['name']} ({item['at'] or item['transport']})" for item in _found(place)["servers"]]
-        table.add_row(safe(place.host.title), safe(file), safe(", ".join(said)), safe(_remark(place)))
+    for item in lists:
+        file = _short(item.file) + (f" ({item.workspace})" if len(item.path) > 1 else "")
+        servers = [f"{row['name']} ({row['at'] or row['transport']})" for row in _list_row(item)["servers"]]
+        table.add_row(safe(item.host.title), safe(file), safe(", ".join(servers)), safe(_remark(item)))
     out.print(table)
-    if any(place.others and place.writable for place in places):
-        out.print(
-            "`toolscout import --write` puts toolscout in front of them; `toolscout import --undo` takes it away."
-        )
+    if any(item.others and item.writable for item in lists):
+        out.print("`toolscout import --write` puts toolscout in front of them; `toolscout import --undo` reverts that.")
 
 
-def _remark(place: Place) -> str:
-    if place.problem:
-        return place.problem
-    said = ["toolscout is in front"] if len(place.others) < len(place.servers) else []
-    if place.shared:
-        said.append("shared with the project: written only when it is named")
-    if not place.writable:
-        said.append("read, not rewritten")
-    elif place.comments and place.others:
-        said.append("comments among the servers would be kept in the backup only")
-    return "; ".join(said)
+def _remark(server_list: ServerList) -> str:
+    if server_list.problem:
+        return server_list.problem
+    remarks = ["toolscout is in front"] if len(server_list.others) < len(server_list.servers) else []
+    if server_list.shared:
+        remarks.append("shared with the project: rewritten only when you name it")
+    if not server_list.writable:
+        remarks.append("cannot be rewritten")
+    elif server_list.comments and server_list.others:
+        remarks.append("comments between the servers would be kept only in the backup")
+    return "; ".join(remarks)
 
 
-def _show_changes(changes: list[HostEdit]) -> None:
+def _show_edits(edits: list[HostEdit]) -> None:
     from rich.text import Text
 
     from toolscout.cli.output import console, safe
 
     out = console()
-    if not changes:
+    if not edits:
         out.print("There is nothing to do.")
-    for change in changes:
-        out.print(Text(f"{change.done}  ", "bold") + safe(f"{change.host}: {_short(Path(change.file))}"))
-        lines = [f"servers: {', '.join(change.servers)}"] if change.servers else []
-        lines += [f"moved to {_short(Path(path))}" for path in change.moved_to]
-        lines += [f"backup: {_short(Path(change.backup))}"] if change.backup else []
-        for line in (*lines, *change.notes):
+    for edit in edits:
+        out.print(Text(f"{edit.done}  ", "bold") + safe(f"{edit.host}: {_short(Path(edit.file))}"))
+        lines = [f"servers: {', '.join(edit.servers)}"] if edit.servers else []
+        lines += [f"moved to {_short(Path(path))}" for path in edit.moved_to]
+        lines += [f"backup: {_short(Path(edit.backup))}"] if edit.backup else []
+        for line in (*lines, *edit.notes):
             out.print(safe(f"    {line}"), soft_wrap=True)
-    if any(change.done in ("moved", "restored", "put back") for change in changes):
+    if any(edit.done in ("moved", "restored", "put back") for edit in edits):
         out.print("Restart the host to see the change.")
 
 

@@ -1,4 +1,4 @@
-"""The record of an import: one file in toolscout's folder for each list of servers that was moved there."""
+"""Files that an import wrote: each holds one list of servers of a host, and what is needed to undo the import."""
 
 from __future__ import annotations
 
@@ -18,58 +18,63 @@ from toolscout.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRecord:
-    """The servers of one place, and what undoing goes by."""
+    """One such file."""
 
     path: Path
     values: Mapping[str, Any] = field(repr=False)
 
     @property
     def imported(self) -> Mapping[str, Any]:
-        """Return where its servers came from."""
-        own = self.values.get("toolscout")
-        found = own.get("imported") if isinstance(own, Mapping) else None
-        return found if isinstance(found, Mapping) else {}
+        """Where the servers came from."""
+        options = self.values.get("toolscout")
+        imported = options.get("imported") if isinstance(options, Mapping) else None
+        return imported if isinstance(imported, Mapping) else {}
 
     @property
-    def place(self) -> tuple[str, tuple[str, ...]]:
-        """Return the host's file, and the keys that lead to the list."""
-        return str(self.imported.get("file")), tuple(self.imported.get("path") or ())
+    def host_file(self) -> str:
+        """The host's config file."""
+        return str(self.imported.get("file"))
+
+    @property
+    def key_path(self) -> tuple[str, ...]:
+        """The keys that lead to the list of servers in the host's file."""
+        return tuple(self.imported.get("path") or ())
 
     @property
     def entries(self) -> dict[str, Any]:
-        """Return the servers."""
-        found = self.values.get(self.place[1][-1]) if self.place[1] else None
-        return dict(found) if isinstance(found, Mapping) else {}
+        """The servers, as the host had them."""
+        servers = self.values.get(self.key_path[-1]) if self.key_path else None
+        return dict(servers) if isinstance(servers, Mapping) else {}
 
     @property
     def edited(self) -> bool:
-        """Whether somebody has changed it since it was written."""
-        return self.imported.get("own") != own_digest(self.values)
+        """Whether the file was edited after the import wrote it."""
+        return self.imported.get("own") != content_digest(self.values)
 
 
 def import_records(folder: Path) -> Iterator[ImportRecord]:
-    """Return every file that an import has written."""
+    """Yield every file in a folder that an import has written."""
     for path in sorted(folder.glob("*.json")):
         with suppress(ConfigError):
-            moved = ImportRecord(path=path, values=load(path))
-            if moved.imported:
-                yield moved
+            record = ImportRecord(path=path, values=load(path))
+            if record.imported:
+                yield record
 
 
-def own_digest(values: Mapping[str, Any]) -> str:
-    """Digest what a moved file says, the digest itself aside."""
-    own = dict(values["toolscout"])
-    own["imported"] = {**own["imported"], "own": None}
-    return digest(json.dumps({**values, "toolscout": own}, sort_keys=True).encode("ascii"))
+def content_digest(values: Mapping[str, Any]) -> str:
+    """Return the digest of a record's content, without the digest that it contains."""
+    options = dict(values["toolscout"])
+    options["imported"] = {**options["imported"], "own": None}
+    return digest(json.dumps({**values, "toolscout": options}, sort_keys=True).encode("ascii"))
 
 
 def digest(data: bytes) -> str:
-    """Digest bytes, to know them again."""
+    """Return the SHA-256 digest of bytes, to detect changes."""
     return hashlib.sha256(data).hexdigest()
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file at once, or not at all, with the mode that is asked for; a link stays a link."""
+    """Replace a file atomically, with the given mode; the target of a symbolic link is replaced, not the link."""
     target = Path(os.path.realpath(path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
