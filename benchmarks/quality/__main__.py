@@ -21,7 +21,7 @@ from benchmarks.quality.figures import difference, figures_of, sliced, some
 from benchmarks.quality.peers import SLOW
 from benchmarks.quality.plots import draw
 from benchmarks.quality.report import written
-from toolscout.cli.retrieval_metrics import Labelled, Outcome, read_queries
+from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries
 
 SIZED = ("hybrid", "rrf", "fastmcp")
 """The rankers whose loss among distractors is measured: the others would take hours."""
@@ -54,8 +54,8 @@ class Measured:
 
 
 async def try_to_ask(
-    measured: Measured, ranker: str, tools: list[dict[str, Any]], queries: list[Labelled], store: str
-) -> list[Outcome] | None:
+    measured: Measured, ranker: str, tools: list[dict[str, Any]], queries: list[LabelledQuery], store: str
+) -> list[QueryOutcome] | None:
     """Ask a ranker; one that cannot answer is noted, never left out in silence."""
     try:
         found, measured.versions[ranker] = await ask(ranker, tools, queries, store)
@@ -67,7 +67,7 @@ async def try_to_ask(
 
 async def measure(plan: Plan) -> Measured:
     """Measure every set with every ranker, then among distractors."""
-    measured, pooled = Measured(), dict[str, list[Outcome]]()
+    measured, pooled = Measured(), dict[str, list[QueryOutcome]]()
     pool = rows(plan.distractors / "tools.jsonl") if plan.distractors else []
     for folder in plan.folders:
         name, tools = folder.name, rows(folder / "tools.jsonl")
@@ -98,9 +98,9 @@ async def measure(plan: Plan) -> Measured:
     return measured
 
 
-def _under(name: str, item: Outcome) -> Outcome:
-    labelled = Labelled(id=f"{name} {item.labelled.id}", query=item.labelled.query, gold=item.labelled.gold)
-    return Outcome(labelled=labelled, found=item.found, took_ms=item.took_ms)
+def _under(name: str, item: QueryOutcome) -> QueryOutcome:
+    labelled = LabelledQuery(id=f"{name} {item.labelled.id}", query=item.labelled.query, gold=item.labelled.gold)
+    return QueryOutcome(labelled=labelled, tool_ids=item.tool_ids, took_ms=item.took_ms)
 
 
 async def among_distractors(
@@ -108,7 +108,7 @@ async def among_distractors(
     plan: Plan,
     name: str,
     tools: list[dict[str, Any]],
-    labelled: list[Labelled],
+    labelled: list[LabelledQuery],
     pool: list[dict[str, Any]],
 ) -> None:
     """Measure the same requests with more and more of other people's tools around."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.quality import peers, plain
 from toolscout import Scout, __version__
-from toolscout.cli.retrieval_metrics import Labelled, Outcome
+from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome
 
 OURS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 THEIRS = (*plain.PLAIN, *peers.PEERS)
@@ -25,8 +25,8 @@ class Missing(Exception):  # noqa: N818 - it is an outcome, not an error: the re
 
 
 async def ask(
-    ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str
-) -> tuple[list[Outcome], str]:
+    ranker: str, tools: list[dict[str, Any]], queries: Sequence[LabelledQuery], store: str
+) -> tuple[list[QueryOutcome], str]:
     """Answer every request with default settings, the threshold aside; return what was found and the version."""
     BUILD.mkdir(parents=True, exist_ok=True)
     if ranker in OURS:
@@ -38,7 +38,7 @@ async def ask(
     except (peers.PeerMissingError, FileNotFoundError) as error:
         raise Missing(str(error)) from error
     lines = zip(queries, found["found"], found["took_ms"], strict=True)
-    return [Outcome(labelled=item, found=tuple(ids), took_ms=ms) for item, ids, ms in lines], found["version"]
+    return [QueryOutcome(labelled=item, tool_ids=tuple(ids), took_ms=ms) for item, ids, ms in lines], found["version"]
 
 
 async def embed_once(pool: list[dict[str, Any]], stores: Sequence[str]) -> None:
@@ -53,7 +53,9 @@ async def embed_once(pool: list[dict[str, Any]], stores: Sequence[str]) -> None:
             db.executescript("DELETE FROM tools; DELETE FROM servers; DELETE FROM scopes")
 
 
-async def _ask_us(ranker: str, tools: list[dict[str, Any]], queries: Sequence[Labelled], store: str) -> list[Outcome]:
+async def _ask_us(
+    ranker: str, tools: list[dict[str, Any]], queries: Sequence[LabelledQuery], store: str
+) -> list[QueryOutcome]:
     async with Scout.open(store=f"sqlite:///{BUILD / store}.db") as scout:
         await scout.index_tools(tools)
         await scout.warm()
@@ -62,5 +64,5 @@ async def _ask_us(ranker: str, tools: list[dict[str, Any]], queries: Sequence[La
             started = time.perf_counter()
             answer = await scout.search_tools(item.query, ranker=ranker, threshold=-1.0)
             took_ms = (time.perf_counter() - started) * 1_000
-            outcomes.append(Outcome(labelled=item, found=tuple(m.tool.id for m in answer), took_ms=took_ms))
+            outcomes.append(QueryOutcome(labelled=item, tool_ids=tuple(m.tool.id for m in answer), took_ms=took_ms))
         return outcomes

@@ -25,7 +25,7 @@ from benchmarks.quality.distractors import with_distractors
 from benchmarks.quality.figures import some
 from benchmarks.quality.hostile import KINDS, clusters, copied, optimised, orders, stuffed
 from toolscout import Scout
-from toolscout.cli.retrieval_metrics import Labelled, read_queries, recall
+from toolscout.cli.retrieval_metrics import LabelledQuery, read_queries, recall
 from toolscout.models import Document
 from toolscout.sources import as_source
 
@@ -39,7 +39,7 @@ BUILD = Path("build/bench")
 class Attack:
     """Makes hostile tools against a set of requests; what a kind has made once is kept."""
 
-    def __init__(self, queries: list[Labelled], tools: dict[str, dict[str, Any]], scout: Scout) -> None:
+    def __init__(self, queries: list[LabelledQuery], tools: dict[str, dict[str, Any]], scout: Scout) -> None:
         """Embed the requests, as an attacker with our model would."""
         self.queries, self.tools = queries, tools
         self.inner = scout._embedder._inner
@@ -77,7 +77,7 @@ class Attack:
         return made
 
 
-async def outcome(scout: Scout, queries: list[Labelled]) -> dict[str, Any]:
+async def outcome(scout: Scout, queries: list[LabelledQuery]) -> dict[str, Any]:
     """Search every request and count what the hostile servers hold of the first five."""
     gained, held, first, worst = [], [], 0, (-1, "", [])
     for item in queries:
@@ -99,7 +99,7 @@ async def outcome(scout: Scout, queries: list[Labelled]) -> dict[str, Any]:
 
 
 async def attacked(
-    scout: Scout, queries: list[Labelled], hostile: list[dict[str, Any]], servers: int, *, trusted: bool
+    scout: Scout, queries: list[LabelledQuery], hostile: list[dict[str, Any]], servers: int, *, trusted: bool
 ) -> dict[str, Any]:
     """Put hostile tools on so many servers in place of the attack before, and measure."""
     await place(scout, hostile, servers, trusted=trusted)

@@ -12,7 +12,7 @@ import pytest
 
 from downstreams import until
 from serving import serving
-from toolscout.cli.retrieval_metrics import Labelled, Outcome, ndcg, recall, reciprocal_rank, summarize
+from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, ndcg, recall, reciprocal_rank, summarize
 
 Run = Callable[..., Any]
 FIGURES = ["ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "p50_ms", "p95_ms", "tools", "queries"]
@@ -53,10 +53,10 @@ def test_only_the_first_k_count() -> None:
 
 
 def test_figures_are_means_over_the_queries() -> None:
-    right = Labelled(id="1", query="q", gold=frozenset("a"))
+    right = LabelledQuery(id="1", query="q", gold=frozenset("a"))
     outcomes = [
-        Outcome(labelled=right, found=("a",), took_ms=1.0),
-        Outcome(labelled=right, found=("b",), took_ms=3.0),
+        QueryOutcome(labelled=right, tool_ids=("a",), took_ms=1.0),
+        QueryOutcome(labelled=right, tool_ids=("b",), took_ms=3.0),
     ]
     figures = summarize(outcomes, tools=7)
     assert list(figures) == FIGURES

@@ -1,4 +1,4 @@
-"""The command itself: what is common to all verbs, and how a user's mistake is told without a traceback."""
+"""The `toolscout` command: its commands, and how an error is printed without a traceback."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ from toolscout.cli import (
 )
 from toolscout.errors import ToolscoutError, UsageError, to_wire
 
-_Unreadable: type[Exception] = typer.BadParameter.__bases__[0]
-"""Whatever is wrong with a command line: typer has no public name for it."""
+_CommandLineError: type[Exception] = typer.BadParameter.__bases__[0]
+"""The base class of errors in a command line; typer has no public name for it."""
 
 EPILOG = (
-    "Exit codes: 0 done, 1 nothing found or something is wrong, 2 wrong usage, 3 toolscout could not do it, "
-    "130 interrupted."
+    "Exit codes: 0 success, 1 nothing found or a problem found, 2 wrong usage, 3 toolscout failed, 130 interrupted."
 )
 
 app = typer.Typer(
@@ -72,8 +71,8 @@ app.command("bench", rich_help_panel="Measure")(bench.bench)
 app.command("doctor", rich_help_panel="Catalogue")(doctor.doctor)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"toolscout {toolscout.__version__}")
         raise typer.Exit
 
@@ -81,52 +80,52 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Find the right tool among thousands, by meaning and by words."""
 
 
 def main() -> None:
-    """Run the command; an error of ours becomes two lines on stderr, or JSON with --json, and an exit code."""
+    """Run the command; a ToolscoutError becomes two lines on stderr, or JSON with --json, and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot write a character is no reason to fail
-    machine = "--json" in sys.argv
+            stream.reconfigure(errors="replace")  # a character that the terminal cannot show must not fail the command
+    as_json = "--json" in sys.argv
     try:
-        raise SystemExit(_without_types(typer.main.get_command(app))(standalone_mode=not machine))
-    except (ToolscoutError, _Unreadable) as error:
-        told = error if isinstance(error, ToolscoutError) else _usage(error)
-        if machine:
+        raise SystemExit(_without_types(typer.main.get_command(app))(standalone_mode=not as_json))
+    except (ToolscoutError, _CommandLineError) as error:
+        failure = error if isinstance(error, ToolscoutError) else _usage_error(error)
+        if as_json:
             from toolscout.cli.output import print_json
 
-            print_json(to_wire(told))
+            print_json(to_wire(failure))
         else:
-            _tell(told)
-        raise SystemExit(told.exit_code) from None
+            _print_error(failure)
+        raise SystemExit(failure.exit_code) from None
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
 
 
-def _without_types(command: Any, above: typer.Context | None = None) -> Any:
-    """Take away the type that typer's help writes behind every flag: there is nothing to give to one."""
-    context = typer.Context(command, parent=above, **command.context_settings)
+def _without_types(command: Any, parent: typer.Context | None = None) -> Any:
+    """Remove the type that typer's help prints after every flag: a flag takes no value."""
+    context = typer.Context(command, parent=parent, **command.context_settings)
     for option in command.get_params(context):
         if getattr(option, "is_flag", False):
             option.metavar = ""
-    for inner in getattr(command, "commands", {}).values():
-        _without_types(inner, context)
+    for subcommand in getattr(command, "commands", {}).values():
+        _without_types(subcommand, context)
     return command
 
 
-def _usage(error: Any) -> UsageError:
-    """Say as an error of ours what is wrong with the command line."""
-    verb = error.ctx.command_path if error.ctx else "toolscout"
-    return UsageError(error.format_message(), hint=f"`{verb} --help` shows how it is written")
+def _usage_error(error: Any) -> UsageError:
+    """Convert an error in the command line to a UsageError."""
+    command = error.ctx.command_path if error.ctx else "toolscout"
+    return UsageError(error.format_message(), hint=f"see `{command} --help`")
 
 
-def _tell(error: ToolscoutError) -> None:
+def _print_error(error: ToolscoutError) -> None:
     from rich.console import Console
     from rich.text import Text
 

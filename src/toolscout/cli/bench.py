@@ -29,8 +29,8 @@ _QUERIES = (
 _REPEATS = 10
 
 
-class _Spread:
-    """The real model for queries; for documents a vector from the text's hash, so that size costs no embedding."""
+class _HashEmbedder:
+    """Embeds queries with the real model, and documents by a hash of their text: a large catalogue costs no time."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -60,14 +60,15 @@ class _Spread:
 
 def bench(
     size: Annotated[
-        list[int] | None, typer.Option("--size", metavar="N", help="A catalogue size to search. May be repeated.")
+        list[int] | None,
+        typer.Option("--size", metavar="N", help="The size of a catalogue to search. May be repeated."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure this machine: index rate with the built-in model, then search latency by catalogue size.
+    """Measure the speed of this machine: indexing with the built-in model, and searching by catalogue size.
 
-    Catalogues are the bundled sample, repeated under other server names; beyond the first, vectors are drawn from the
-    text's hash instead of being embedded. Query vectors are never taken from the cache.
+    Catalogues are copies of the bundled sample under other server names. For searching, the vectors of tools come from
+    a hash of their text, because embedding them would take long. Query vectors are always computed.
 
     Example: `toolscout bench --size 1000 --size 50000`
     """
@@ -103,7 +104,7 @@ async def _bench(sizes: list[int]) -> dict[str, Any]:
     searches = []
     for size in sizes:
         inner = open_embedder(settings)
-        async with Scout.open(settings=settings, embedder=_Spread(inner) if inner else None) as scout:
+        async with Scout.open(settings=settings, embedder=_HashEmbedder(inner) if inner else None) as scout:
             await scout.index_tools(_repeated(sample, size))
             for query in _QUERIES:
                 await scout.search_tools(query)

@@ -1,4 +1,4 @@
-"""`toolscout list`, `categories`, `tags`, `related`, `describe`: look around without a query."""
+"""`toolscout list`, `categories`, `tags`, `related`, `describe`: browse the catalogue without a query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.empty_results import why_nothing
+from toolscout.cli.empty_results import empty_catalogue_reason
 from toolscout.errors import ToolNotFoundError, UnknownCategoryError, UnknownServerError
 from toolscout.models import LOCAL, Answer, Caller, Metadata, ToolMatch
 
@@ -22,22 +22,20 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="A tool's key: `<server>
 
 def list_(
     category: Annotated[
-        str | None, typer.Option("--category", metavar="C", help="Only tools of this category.")
+        str | None, typer.Option("--category", metavar="C", help="Only tools in this category.")
     ] = None,
     server: Annotated[str | None, typer.Option("--server", metavar="S", help="Only tools of this server.")] = None,
     detail: options.DetailLevel = "brief",
-    disabled: Annotated[
-        bool, typer.Option("--disabled", help="Show instead, all at once, what is switched off.")
-    ] = False,
-    page: Annotated[int, typer.Option("--page", metavar="N", help="Which page.")] = 1,
-    page_size: Annotated[int, typer.Option("--page-size", metavar="N", help="Tools a page, at most 100.")] = 50,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Show the disabled tools instead, on one page.")] = False,
+    page: Annotated[int, typer.Option("--page", metavar="N", help="The page to show.")] = 1,
+    page_size: Annotated[int, typer.Option("--page-size", metavar="N", help="Tools on a page, at most 100.")] = 50,
     user: options.As = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List tools in the order of their keys, page by page; exits with 1 when there is none.
+    """List tools by key, page by page; exits with 1 when there are none.
 
     Example: `toolscout list --category databases --page 2`
     """
@@ -47,17 +45,17 @@ def list_(
     from toolscout.discovery.checks import check_detail
     from toolscout.models import Detail
 
-    async def listed(scout: Scout, caller: Caller) -> Answer:
+    async def list_tools(scout: Scout, caller: Caller) -> Answer:
         if disabled:
             check_detail(detail)
-            off = [
+            matches = [
                 ToolMatch(tool=tool, detail=cast("Detail", detail))
                 for tool in await scout.decisions.switched_off(caller)
                 if server in (None, tool.server, tool.server_title)
                 and (category is None or category.casefold() == tool.category.casefold())
             ]
-            counted = Metadata(total=len(off), matched=len(off), returned=len(off))
-            return Answer(matches=tuple(off), metadata=counted)
+            counts = Metadata(total=len(matches), matched=len(matches), returned=len(matches))
+            return Answer(matches=tuple(matches), metadata=counts)
         return await scout.list_tools(
             detail=cast("Detail", detail),
             category=category,
@@ -67,11 +65,11 @@ def list_(
             caller=caller,
         )
 
-    answer, why = _looked(store, options.caller_named(user, tenant, group), listed)
+    answer, empty_reason = _browse(store, options.caller_named(user, tenant, group), list_tools)
     if json:
         print_json(answer.to_dict())
-    elif why and not answer:
-        console().print(why)
+    elif empty_reason and not answer:
+        console().print(empty_reason)
     else:
         show_answer(answer)
         if answer.pagination and answer.pagination.page_size < page_size:
@@ -86,22 +84,22 @@ def categories(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List the categories with how many tools each holds.
+    """List the categories, with the number of tools in each.
 
     Example: `toolscout categories --json`
     """
     from toolscout.cli.output import console, print_json, show_categories
 
-    found, why = _looked(
+    rows, empty_reason = _browse(
         store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_categories(caller=caller)
     )
     if json:
-        print_json({"categories": [category.to_dict() for category in found]})
-    elif why:
-        console().print(why)
+        print_json({"categories": [category.to_dict() for category in rows]})
+    elif empty_reason:
+        console().print(empty_reason)
     else:
-        show_categories(found)
-    _exit_with_one(unless=found)
+        show_categories(rows)
+    _exit_with_one(unless=rows)
 
 
 def tags(
@@ -111,40 +109,40 @@ def tags(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List the tags with how many tools carry each.
+    """List the tags, with the number of tools that have each.
 
     Example: `toolscout tags`
     """
     from toolscout.cli.output import console, print_json, show_tags
 
-    found, why = _looked(
+    rows, empty_reason = _browse(
         store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_tags(caller=caller)
     )
     if json:
-        print_json({"tags": [tag.to_dict() for tag in found]})
-    elif why:
-        console().print(why)
+        print_json({"tags": [tag.to_dict() for tag in rows]})
+    elif empty_reason:
+        console().print(empty_reason)
     else:
-        show_tags(found)
-    _exit_with_one(unless=found)
+        show_tags(rows)
+    _exit_with_one(unless=rows)
 
 
 def related(
     key: Key,
-    limit: Annotated[int, typer.Option("--limit", "-k", metavar="N", help="How many.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", "-k", metavar="N", help="How many tools to show.")] = 5,
     user: options.As = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show what goes with a tool: explicitly related, same category, shared tags, similar by meaning.
+    """Show related tools: explicitly related, same category, shared tags, similar by meaning.
 
     Example: `toolscout related github__create_issue`
     """
     from toolscout.cli.output import print_json, show_answer
 
-    answer, _ = _looked(
+    answer, _ = _browse(
         store,
         options.caller_named(user, tenant, group),
         lambda scout, caller: scout.get_related_tools(key, limit=limit, caller=caller),
@@ -164,13 +162,13 @@ def describe(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show tools whole: description, parameters, version; exits with 1 when one of the keys is wrong.
+    """Show tools in full: description, parameters, version; exits with 1 when one of the keys is unknown.
 
     Example: `toolscout describe github__create_issue gmail__send_email`
     """
     from toolscout.cli.output import console, print_json, safe, show_tool
 
-    answer, _ = _looked(
+    answer, _ = _browse(
         store,
         options.caller_named(user, tenant, group),
         lambda scout, caller: scout.get_tool_details(keys, caller=caller),
@@ -186,24 +184,24 @@ def describe(
 
 
 def _exit_with_one(*, unless: object) -> None:
-    """Tell programs that nothing was found."""
+    """Exit with 1, unless there is a result."""
     if not unless:
         raise typer.Exit(1)
 
 
-def _looked(
-    store: str | None, caller: Caller, look: Callable[[Scout, Caller], Awaitable[_Result]]
+def _browse(
+    store: str | None, caller: Caller, read: Callable[[Scout, Caller], Awaitable[_Result]]
 ) -> tuple[_Result, str]:
-    """Return what the caller sees, and where that is no tool at all, why."""
+    """Return what `read` returns for the caller, and the reason if the caller sees no tool at all."""
     from toolscout.scout import Scout
 
-    async def walk() -> tuple[_Result, str]:
+    async def work() -> tuple[_Result, str]:
         async with Scout.open(store=options.existing(store)) as scout:
-            why = await why_nothing(scout, caller)
+            empty_reason = await empty_catalogue_reason(scout, caller)
             try:
-                return await look(scout, caller), why
+                return await read(scout, caller), empty_reason
             except (ToolNotFoundError, UnknownCategoryError, UnknownServerError) as error:
-                error.hint = why or error.hint
+                error.hint = empty_reason or error.hint
                 raise
 
-    return options.run(walk())
+    return options.run(work())

@@ -16,12 +16,12 @@ from toolscout.models import CallResult
 
 def call(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key of the tool: `<server>__<tool>`.")],
-    args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments, as a JSON object.")] = "{}",
+    args: Annotated[str, typer.Option("--args", metavar="JSON", help="The arguments, as a JSON object.")] = "{}",
     config: options.ConfigFiles = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Call a tool once, at its server.
+    """Call a tool once. Only its server is started.
 
     Example: `toolscout call time__get_current_time --args '{"timezone":"Asia/Tokyo"}' --config mcp.json`
     """
@@ -31,49 +31,49 @@ def call(
         arguments = json_.loads(args)
     except ValueError as error:
         raise InvalidValueError(f"--args is not JSON: {error}", hint="""for example --args '{"path": "."}'""") from None
-    said = "interrupted; if it was sent, it may still have an effect"
-    made = options.run(_call(key, arguments, config or [], store), interrupted=said)
+    interrupted = "interrupted; if the call was sent, it may still take effect"
+    outcome = options.run(_call(key, arguments, config or [], store), interrupted=interrupted)
     if json:
-        print_json({"result": made.result, "repairs": list(made.repairs), "took_ms": round(made.took_ms, 1)})
+        print_json({"result": outcome.result, "repairs": list(outcome.repairs), "took_ms": round(outcome.took_ms, 1)})
     else:
-        _show(made)
-    if made.is_error:
+        _show(outcome)
+    if outcome.is_error:
         raise typer.Exit(1)
 
 
-async def _call(key: str, arguments: Any, named: list[Path], store: str | None) -> CallResult:
+async def _call(key: str, arguments: Any, named_files: list[Path], store: str | None) -> CallResult:
     from toolscout.cli.serve import config_files
     from toolscout.config import read_config
     from toolscout.scout import Scout
     from toolscout.tool_keys import split_key
 
-    files = config_files(named)
+    files = config_files(named_files)
     if not files:
-        raise ConfigError("no config is named", hint="name the file that lists the server: --config mcp.json")
+        raise ConfigError("there is no config file", hint="name the file that lists the server: --config mcp.json")
     config = read_config(files)
     server = split_key(key)[0]
-    wanted = tuple(item for item in config.servers if item.server.key == server)
-    # Only the server of the key is started; without such a server, the catalogue says what may have been meant.
-    async with Scout.open(replace(config, servers=wanted), settings=options.operating(store)) as scout:
+    servers = tuple(item for item in config.servers if item.server.key == server)
+    # Only the server of the key is started. If there is none, the catalogue suggests similar keys.
+    async with Scout.open(replace(config, servers=servers), settings=options.operating(store)) as scout:
         try:
             return await scout.call_tool(key, arguments)
         except ToolNotFoundError:
-            # Nobody knows the tools of a server that never came up.
+            # The tools of a server that never started are not in the catalogue.
             for status in scout.servers.statuses():
                 if status.state == "failed":
                     raise ServerUnavailableError(f"{status.detail}; nothing was sent", hint=status.hint) from None
             raise
 
 
-def _show(made: CallResult) -> None:
+def _show(outcome: CallResult) -> None:
     from toolscout.cli.output import console, safe
 
     out = console()
-    for repair in made.repairs:
+    for repair in outcome.repairs:
         out.print(safe(repair), style="dim")
-    for item in made.result.get("content") or []:
+    for item in outcome.result.get("content") or []:
         if isinstance(item, dict) and item.get("type") == "text":
             out.print(safe(str(item.get("text", ""))), soft_wrap=True)
         else:
             kind = item.get("type") if isinstance(item, dict) else "?"
-            out.print(safe(f"[{kind}: {len(json_.dumps(item)):,} characters; --json shows it]"))
+            out.print(safe(f"[{kind}: {len(json_.dumps(item)):,} characters; use --json to see it]"))

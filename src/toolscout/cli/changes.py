@@ -1,4 +1,4 @@
-"""`toolscout changes` and `approve`: what servers changed, what is in quarantine, and what you decide."""
+"""`toolscout changes` and `approve`: changed definitions and quarantined tools, and decisions about them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from toolscout.cli.definition_diff import Line
+    from toolscout.cli.definition_diff import DiffLine
 
-_UNSEEN = (
-    "nothing that toolscout shows: a field that it does not read, space at an end, or a text that your config replaces"
+_NO_VISIBLE_CHANGE = (
+    "a part that toolscout does not show: a field that it does not read, white space at the end, or a text that your "
+    "config replaces"
 )
-_UNKEPT = "the definition that was pinned went with its server, so the two cannot be shown side by side"
+_NO_OLD_DEFINITION = "the earlier definition was removed with its server, so that they cannot be compared"
 
 
 def changes(
     tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="T", help="Only tools of this tenant. Default: of all.")
+        str | None, typer.Option("--tenant", metavar="T", help="Only tools of this tenant. Default: all tenants.")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Show also what was kept out by hand and is as it was.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Also show tools that you have kept out and that have not changed since.")
+    ] = False,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show definitions that changed since they were first seen or approved, and tools in quarantine, with the reason.
+    """Show tools whose definition changed since it was first seen or approved, and tools in quarantine.
 
     Exits with 1 when something waits for a decision.
 
@@ -39,33 +42,34 @@ def changes(
     """
     from toolscout.cli.output import console, print_json
 
-    found = [item for item in options.run(_changes(store, tenant)) if all_ or item.waits]
+    rows = [item for item in options.run(_changes(store, tenant)) if all_ or item.waits]
     if json:
-        print_json({"changes": [_row(item) for item in found]})
-    elif not found:
+        print_json({"changes": [_row(item) for item in rows]})
+    elif not rows:
         console().print("Nothing waits for a decision.")
     else:
-        for item in found:
+        for item in rows:
             _show(console(), item)
-        _show_next(console(), [item for item in found if item.waits])
-    if any(item.waits for item in found):
+        _show_next_step(console(), [item for item in rows if item.waits])
+    if any(item.waits for item in rows):
         raise typer.Exit(1)
 
 
 def approve(
     keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")],
     keep_out: Annotated[
-        bool, typer.Option("--keep-out", help="Keep them from everyone instead, whatever they change into.")
+        bool, typer.Option("--keep-out", help="Withhold the tools from everyone instead, also when they change again.")
     ] = False,
     user: Annotated[
-        str | None, typer.Option("--as", metavar="USER", help="Tools that this user added. Default: everyone's.")
+        str | None,
+        typer.Option("--as", metavar="USER", help="Tools that this user added. Default: tools of the tenant."),
     ] = None,
     tenant: options.Tenant = LOCAL,
     store: options.Store = None,
 ) -> None:
-    """Approve the definitions that tools have now; the decision survives re-indexing.
+    """Approve the current definitions of tools; the decision survives re-indexing.
 
-    Either every key is decided on, or, when one is unknown, none.
+    If one of the keys is unknown, nothing is decided.
 
     Examples: `toolscout approve github__create_issue`, `toolscout approve --keep-out notes__sync`
     """
@@ -81,8 +85,8 @@ async def _changes(store: str | None, tenant: str | None) -> list[Change]:
     from toolscout.scout import Scout
 
     async with Scout.open(store=options.existing(store)) as scout:
-        found = await scout.decisions.changes()
-    return [item for item in found if tenant in (None, item.scope.tenant)]
+        rows = await scout.decisions.changes()
+    return [item for item in rows if tenant in (None, item.scope.tenant)]
 
 
 async def _decide(store: str | None, scope: Scope, keys: list[str], *, keep_out: bool) -> list[Tool]:
@@ -93,7 +97,7 @@ async def _decide(store: str | None, scope: Scope, keys: list[str], *, keep_out:
 
 
 def state_of(change: Change) -> str:
-    """Name in one word how a tool is."""
+    """Return the state of a tool in one or two words."""
     if change.verdict == "kept_out":
         return "kept out"
     if change.quarantine_reason:
@@ -119,45 +123,45 @@ def _show(out: Console, change: Change) -> None:
     out.print(head + (Text(f"  {safe(where).plain}", style="dim") if where else Text("")))
     for item in change.findings:
         style = "red" if item.severity == "quarantine" else "yellow"
-        said = safe(f" in {item.where}: {item.reason}").plain
-        out.print(Text.assemble("  ", (item.rule, style), said), soft_wrap=True)
+        reason = safe(f" in {item.where}: {item.reason}").plain
+        out.print(Text.assemble("  ", (item.rule, style), reason), soft_wrap=True)
         out.print(Text("    ") + safe(item.excerpt), style="dim", soft_wrap=True)
     if change.changed and change.before is None:
-        out.print(f"  changed, but {_UNKEPT}")
+        out.print(f"  changed, but {_NO_OLD_DEFINITION}")
     elif change.changed and change.before is not None:
-        found = compare(change.before, change.after)
-        if not found:
-            out.print(f"  changed in {_UNSEEN}")
-        for field in found:
+        diffs = compare(change.before, change.after)
+        if not diffs:
+            out.print(f"  changed in {_NO_VISIBLE_CHANGE}")
+        for field in diffs:
             out.print(Text(f"  {field.field}", style="bold"))
             for line in field.lines:
                 out.print(_coloured(line), soft_wrap=True)
     out.print()
 
 
-def _coloured(line: Line) -> Text:
+def _coloured(line: DiffLine) -> Text:
     from rich.text import Text
 
     sign, style = {"removed": ("-", "red"), "added": ("+", "green"), "gap": ("", "dim"), "same": (" ", "")}[line.kind]
     begin = f"    {sign} "
-    shown = Text(begin + line.text, style=style)
+    text = Text(begin + line.text, style=style)
     for start, end in line.marked:
-        shown.stylize("bold reverse", len(begin) + start, len(begin) + end)
-    return shown
+        text.stylize("bold reverse", len(begin) + start, len(begin) + end)
+    return text
 
 
-def _show_next(out: Console, waiting: Sequence[Change]) -> None:
+def _show_next_step(out: Console, waiting: Sequence[Change]) -> None:
     from toolscout.cli.output import safe
 
     if not waiting:
         return
-    out.print(f"{len(waiting)} waiting. To let a definition in as it is, or to keep the tool from everyone:")
+    out.print(f"{len(waiting)} waiting. To approve a definition, or to withhold the tool from everyone:")
     first = waiting[0]
-    out.print(safe(f"  toolscout approve {_named(first)}"), soft_wrap=True)
-    out.print(safe(f"  toolscout approve --keep-out {_named(first)}"), soft_wrap=True)
+    out.print(safe(f"  toolscout approve {_command_arguments(first)}"), soft_wrap=True)
+    out.print(safe(f"  toolscout approve --keep-out {_command_arguments(first)}"), soft_wrap=True)
 
 
-def _named(change: Change) -> str:
+def _command_arguments(change: Change) -> str:
     scope = change.scope
     words = [change.key]
     words += ["--tenant", scope.tenant] if scope.tenant != LOCAL else []
@@ -173,7 +177,7 @@ def _where(scope: Scope) -> str:
 def _row(change: Change) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from toolscout.cli.dates import stamp
+    from toolscout.cli.dates import iso_time
     from toolscout.cli.definition_diff import compare, unified
 
     return {
@@ -184,7 +188,7 @@ def _row(change: Change) -> dict[str, Any]:
         "waits": change.waits,
         "held": change.quarantine_reason,
         "changed": change.changed,
-        "pinned_at": stamp(change.at),
+        "pinned_at": iso_time(change.at),
         "findings": [asdict(item) for item in change.findings],
         "before": change.before,
         "after": change.after,

@@ -1,4 +1,4 @@
-"""Why someone sees no tool at all, for the person at the terminal: over the gateway this would tell what is hidden."""
+"""Why a caller sees no tool at all. Only the command line says it: over the gateway it would reveal hidden tools."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from toolscout.scout import Scout
 
 EMPTY = (
-    "The catalogue is empty. `toolscout import` finds your servers, `toolscout index --config F` indexes them; "
-    "`toolscout index --sample` is for a try."
+    "The catalogue is empty. `toolscout import` finds your servers, `toolscout index --config F` indexes them. "
+    "To try toolscout without servers, run `toolscout index --sample`."
 )
-HIDDEN = "This caller may see none of the tools: `toolscout policy check KEY` says why."
+HIDDEN = "This caller may not see any tool: `toolscout policy check KEY` shows why."
 
 
-async def why_nothing(scout: Scout, caller: Caller) -> str:
-    """Say why the caller sees no tool and what to type; nothing where they see one."""
+async def empty_catalogue_reason(scout: Scout, caller: Caller) -> str:
+    """Return why the caller sees no tool and what to do about it, "" when they see one."""
     if (await scout.overview(caller=caller)).total:
         return ""
     return HIDDEN if await scout.access.has_servers(caller) else EMPTY

@@ -1,4 +1,4 @@
-"""`toolscout enable` and `disable`: switch tools one by one."""
+"""`toolscout enable` and `disable`: turn single tools on and off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>_
 
 
 def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
-    """Switch tools on again; `toolscout list --disabled` shows those that are off. A wrong key switches none.
+    """Enable tools again; `toolscout list --disabled` shows the disabled ones. An unknown key changes nothing.
 
     Example: `toolscout enable github__delete_file`
     """
@@ -21,9 +21,9 @@ def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, 
 
 
 def disable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
-    """Switch tools off: they are found by nobody until they are enabled again; re-indexing does not undo it.
+    """Disable tools: nobody finds or calls them until they are enabled again; re-indexing does not change that.
 
-    A wrong key among several switches none.
+    If one of the keys is unknown, nothing is changed.
 
     Example: `toolscout disable github__delete_file`
     """
@@ -33,10 +33,10 @@ def disable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL,
 def _switch(keys: list[str], caller: Caller, store: str | None, *, on: bool) -> None:
     from toolscout.scout import Scout
 
-    async def walk() -> None:
+    async def work() -> None:
         async with Scout.open(settings=options.operating(options.existing(store))) as scout:
             await scout.decisions.switch(caller.scope, keys, on)
 
-    options.run(walk())
+    options.run(work())
     for key in keys:
         typer.echo(f"{'enabled' if on else 'disabled'} {key}")

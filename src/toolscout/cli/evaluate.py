@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.retrieval_metrics import Labelled, Outcome, read_queries, summarize
+from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries, summarize
 
 
 def evaluate(
@@ -20,17 +20,19 @@ def evaluate(
     ranker: Annotated[
         str | None, typer.Option("--ranker", metavar="R", help="hybrid (default), semantic, keyword, fuzzy or boosted.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", help="How deep to look.")] = 10,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many hits of each search to look at.")] = 10,
     store: Annotated[
         str,
-        typer.Option("--store", metavar="URL", help="Keep the catalogue here, so that a second run embeds nothing."),
+        typer.Option(
+            "--store", metavar="URL", help="Where to keep the catalogue, so that a second run embeds nothing."
+        ),
     ] = "memory:",
     json: options.Json = False,
 ) -> None:
-    """Measure retrieval on a labelled set, with the settings that a user gets by default.
+    """Measure retrieval quality and latency on a labelled set, with the default settings.
 
-    One thing differs from a user's search: no threshold is applied, as the figures look at the order alone.
-    A tool's id is its `id`, or else its key.
+    One thing differs from a user's search: no threshold is applied, because the figures measure only the order.
+    The id of a tool is its `id`, or else its key.
 
     Example: `toolscout eval tools.jsonl queries.jsonl --ranker keyword --json`
     """
@@ -54,7 +56,7 @@ def evaluate(
 
 
 async def _evaluate(
-    tools: Path, queries: list[Labelled], ranker: str | None, k: int, store: str, *, quiet: bool
+    tools: Path, queries: list[LabelledQuery], ranker: str | None, k: int, store: str, *, quiet: bool
 ) -> dict[str, float]:
     from rich.console import Console
     from rich.progress import Progress
@@ -75,7 +77,7 @@ async def _evaluate(
                 started = time.perf_counter()
                 answer = await scout.search_tools(item.query, top_k=k, ranker=ranker, threshold=-1.0)
                 took_ms = (time.perf_counter() - started) * 1_000
-                found = tuple(match.tool.id for match in answer)
-                outcomes.append(Outcome(labelled=item, found=found, took_ms=took_ms))
+                tool_ids = tuple(match.tool.id for match in answer)
+                outcomes.append(QueryOutcome(labelled=item, tool_ids=tool_ids, took_ms=took_ms))
                 bar.advance(task)
     return summarize(outcomes, report.total, k)

@@ -1,4 +1,4 @@
-"""`toolscout keys`: make, list and revoke API keys."""
+"""`toolscout keys`: create, list and revoke API keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolscout.models import ApiKey
 
 app = typer.Typer(
-    help="Make, list and revoke API keys for the gateway.\n\n"
+    help="Create, list and revoke API keys for the gateway.\n\n"
     "Example: `toolscout keys create --tenant acme --user ann --expires 90d`",
     no_args_is_help=True,
 )
@@ -23,77 +23,73 @@ app = typer.Typer(
 def create(
     tenant: Annotated[str, typer.Option("--tenant", metavar="T", help="The tenant that the key belongs to.")],
     user: Annotated[
-        str | None, typer.Option("--user", metavar="U", help="The user that it speaks for. Default: the tenant alone.")
+        str | None, typer.Option("--user", metavar="U", help="The user of the key. Default: none, only the tenant.")
     ] = None,
     group: Annotated[
-        list[str] | None, typer.Option("--group", metavar="G", help="A group that it is in. May be repeated.")
+        list[str] | None, typer.Option("--group", metavar="G", help="A group of the user. May be repeated.")
     ] = None,
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", metavar="S", help="What it is good for. May be repeated.")
+        list[str] | None, typer.Option("--scope", metavar="S", help="A scope of the key. May be repeated.")
     ] = None,
     expires: Annotated[
         str | None,
-        typer.Option(
-            "--expires", metavar="90d|2027-01-01", help="When it ends: after days or hours, or at the start of a day."
-        ),
+        typer.Option("--expires", metavar="90d|2027-01-01", help="When the key expires: a duration or a date."),
     ] = None,
-    note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="What it is for, for whoever reads the list.")
-    ] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="A note that is shown in the list of keys.")] = "",
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Make a key and show it, this once: only a digest of its secret is kept.
+    """Create a key and print it. It is shown only once: the store keeps a digest of the secret.
 
     Example: `toolscout keys create --tenant acme --user ann --group engineering --expires 90d`
     """
     from toolscout.cli.output import console, print_json, safe
     from toolscout.scout import Scout
 
-    ends = until(expires, "--expires") if expires else None
+    expires_at = until(expires, "--expires") if expires else None
 
-    async def walk() -> tuple[str, ApiKey]:
+    async def work() -> tuple[str, ApiKey]:
         async with Scout.open(settings=options.operating(store)) as scout:
             return await scout.api_keys.create(
-                tenant=tenant, user=user, groups=group or (), scopes=scope or (), note=note, expires_at=ends
+                tenant=tenant, user=user, groups=group or (), scopes=scope or (), note=note, expires_at=expires_at
             )
 
-    text, key = options.run(walk())
+    text, key = options.run(work())
     if json:
         print_json({"key": text, **_row(key)})
         return
     out = console()
     out.print(text, style="bold green", soft_wrap=True, highlight=False)
     out.print(
-        safe(f"It is shown this once. Its holder sends it with every request: Authorization: Bearer {text[:8]}...")
+        safe(f"Copy it now, it is not shown again. Send it with every request: Authorization: Bearer {text[:8]}...")
     )
-    out.print(f"`toolscout keys revoke {key.id}` makes it worthless.")
+    out.print(f"To revoke it: `toolscout keys revoke {key.id}`")
 
 
 @app.command("list")
 def list_(
     tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="T", help="Only keys of this tenant. Default: of all.")
+        str | None, typer.Option("--tenant", metavar="T", help="Only keys of this tenant. Default: all tenants.")
     ] = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List keys, the newest first; no secret is among what is shown.
+    """List keys, newest first, without their secrets.
 
     Example: `toolscout keys list --tenant acme`
     """
     from toolscout.cli.output import print_json
     from toolscout.scout import Scout
 
-    async def walk() -> list[ApiKey]:
+    async def work() -> list[ApiKey]:
         async with Scout.open(store=options.existing(store)) as scout:
             return await scout.api_keys.list_all(tenant)
 
-    found = options.run(walk())
+    keys = options.run(work())
     if json:
-        print_json({"keys": [_row(key) for key in found]})
+        print_json({"keys": [_row(key) for key in keys]})
     else:
-        _show(found)
+        _show(keys)
 
 
 @app.command("revoke")
@@ -101,20 +97,20 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a key, with or without `tsk_`.")],
     store: options.Store = None,
 ) -> None:
-    """Make a key worthless; every gateway on the same store refuses it within a second or so.
+    """Revoke a key; every gateway on the same store refuses it within about a second.
 
     Example: `toolscout keys revoke ab12cd34ef`
     """
     from toolscout.scout import Scout
 
-    # Whoever pastes the whole key must not find its secret in an error message.
-    wanted = key_id.removeprefix("tsk_").split("_")[0]
+    # If the whole key is pasted, its secret must not appear in an error message.
+    short_id = key_id.removeprefix("tsk_").split("_")[0]
 
-    async def walk() -> ApiKey:
+    async def work() -> ApiKey:
         async with Scout.open(settings=options.operating(options.existing(store))) as scout:
-            return await scout.api_keys.revoke(wanted)
+            return await scout.api_keys.revoke(short_id)
 
-    typer.echo(f"revoked {options.run(walk()).id}")
+    typer.echo(f"revoked {options.run(work()).id}")
 
 
 def _show(keys: list[ApiKey]) -> None:
@@ -125,7 +121,7 @@ def _show(keys: list[ApiKey]) -> None:
     from toolscout.cli.output import console, safe
 
     if not keys:
-        console().print("There is no key: `toolscout keys create --tenant T` makes one.")
+        console().print("There are no keys. Create one with `toolscout keys create --tenant T`.")
         return
     columns = {
         "key": [Text(f"tsk_{key.id}", style="cyan") for key in keys],
@@ -138,11 +134,11 @@ def _show(keys: list[ApiKey]) -> None:
         "ends": [Text(ago(key.expires_at)) for key in keys],
         "note": [safe(key.note) for key in keys],
     }
-    told = {title: cells for title, cells in columns.items() if any(cell.plain for cell in cells)}
+    shown_columns = {title: cells for title, cells in columns.items() if any(cell.plain for cell in cells)}
     table = Table(box=box.SIMPLE, pad_edge=False, collapse_padding=True)
-    for title in told:
+    for title in shown_columns:
         table.add_column(title, no_wrap=title in ("key", "state"), overflow="fold")
-    for row in zip(*told.values(), strict=True):
+    for row in zip(*shown_columns.values(), strict=True):
         table.add_row(*row)
     console().print(table)
 
@@ -156,7 +152,7 @@ def _state(key: ApiKey) -> str:
 
 
 def _row(key: ApiKey) -> dict[str, Any]:
-    from toolscout.cli.dates import stamp
+    from toolscout.cli.dates import iso_time
 
     return {
         "id": key.id,
@@ -167,8 +163,8 @@ def _row(key: ApiKey) -> dict[str, Any]:
         "scopes": list(key.scopes),
         "note": key.note,
         "state": _state(key),
-        "created_at": stamp(key.created_at),
-        "last_used_at": stamp(key.last_used_at),
-        "expires_at": stamp(key.expires_at),
-        "revoked_at": stamp(key.revoked_at),
+        "created_at": iso_time(key.created_at),
+        "last_used_at": iso_time(key.last_used_at),
+        "expires_at": iso_time(key.expires_at),
+        "revoked_at": iso_time(key.revoked_at),
     }

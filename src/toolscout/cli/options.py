@@ -1,4 +1,4 @@
-"""Options that several verbs share, spelt once."""
+"""Options and steps that several commands share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="Where the catalogue lives: `memory:`, `sqlite:///PATH` or `postgresql://...`. "
+        help="Where the catalogue is stored: `memory:`, `sqlite:///PATH` or `postgresql://...`. "
         "Default: a file in your data folder.",
     ),
 ]
@@ -34,33 +34,31 @@ ConfigFiles = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 As = Annotated[str | None, typer.Option("--as", metavar="USER", help="See the catalogue as this user sees it.")]
 Tenant = Annotated[
-    str, typer.Option("--tenant", metavar="T", show_default=False, help="Which tenant. Default: the local one.")
+    str, typer.Option("--tenant", metavar="T", show_default=False, help="The tenant. Default: the local one.")
 ]
-Groups = Annotated[
-    list[str] | None, typer.Option("--group", metavar="G", help="A group that the user is in. May be repeated.")
-]
+Groups = Annotated[list[str] | None, typer.Option("--group", metavar="G", help="A group of the user. May be repeated.")]
 DetailLevel = Annotated[
-    str, typer.Option("--detail", metavar="minimal|brief|full", help="How much to show of each tool.")
+    str, typer.Option("--detail", metavar="minimal|brief|full", help="How much detail to show for each tool.")
 ]
 
 
 def caller_named(user: str | None = None, tenant: str = LOCAL, groups: list[str] | None = None) -> Caller:
-    """Return the local caller, or whom `--as`, `--tenant` and `--group` name."""
+    """Return the caller that `--as`, `--tenant` and `--group` name, by default the local one."""
     return Caller(tenant=tenant, user=user, groups=frozenset(groups or ()))
 
 
 def existing(store: str | None) -> str | None:
-    """Return the store that was named; for whoever only looks, a file that is not there is a mistake, not a new one."""
+    """Return the named store. For a command that only reads, a missing file is an error, not a new catalogue."""
     from toolscout.storage import sqlite_file
 
     path = sqlite_file(store or Settings.from_env().store)
     if path is not None and not path.exists():
-        raise StoreError(f"there is no catalogue at {path}", hint="check the path; `toolscout index` makes one")
+        raise StoreError(f"there is no catalogue at {path}", hint="check the path; `toolscout index` creates one")
     return store
 
 
 def operating(store: str | None = None) -> Settings:
-    """Return the settings of a verb that acts: what it does is written down, unless the operator wants no file."""
+    """Return the settings of a command that changes something: it writes to the audit log unless that is off."""
     from toolscout.telemetry import AuditLog
 
     settings = Settings.from_env()
@@ -70,12 +68,12 @@ def operating(store: str | None = None) -> Settings:
 
 
 def audit_file(settings: Settings) -> Path:
-    """Return where the command writes what it does."""
+    """Return the path of the audit log."""
     return Path(settings.audit).expanduser() if settings.audit else data_folder() / "audit.jsonl"
 
 
 def run(work: Coroutine[Any, Any, _Result], *, interrupted: str = "interrupted") -> _Result:
-    """Run a verb's coroutine; what is said of it when the user ends it with Ctrl-C, before it exits with 130."""
+    """Run a command's coroutine; `interrupted` is printed when the user stops it with Ctrl-C, which exits with 130."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:

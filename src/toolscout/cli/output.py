@@ -1,4 +1,7 @@
-"""What people see: tables and colour on a terminal, plain text in a pipe. Texts of servers are data, never markup."""
+"""What the commands print: tables and colour on a terminal, plain text in a pipe.
+
+Texts of servers are untrusted: they are printed as data, never read as markup.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +29,23 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value for programs."""
+    """Print a value as JSON, for programs."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     print(json.dumps(value, ensure_ascii=not unicode, indent=2))  # noqa: T201 - this is the output
 
 
 def safe(text: str) -> Text:
-    """Make a stranger's text harmless to show: control characters are escaped, markup is not read."""
+    """Make an untrusted text safe to print: control characters are escaped, markup is not interpreted."""
     return Text("".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text))
 
 
 def show_answer(answer: Answer, title: str = "") -> None:
-    """Print hits or a listing as a table, with what it cost below."""
+    """Print tools as a table, with a footer of counts, time and tokens."""
     out = console()
     if title:
         out.print(safe(title), style="bold")
     if not answer:
-        for line in answer.suggestions or ("Nothing here.",):
+        for line in answer.suggestions or ("There are no tools to show.",):
             out.print(safe(line))
         return
     out.print(_table(answer.matches, out.width))
@@ -77,7 +80,7 @@ def show_tool(tool: Tool) -> None:
         for name, value in properties.items():
             value = value if isinstance(value, dict) else {}
             mark = " *" if name in required else ""
-            table.add_row(safe(name + mark), safe(_kind(value)), safe(str(value.get("description") or "")))
+            table.add_row(safe(name + mark), safe(_type_name(value)), safe(str(value.get("description") or "")))
         out.print(table)
     out.print()
 
@@ -87,7 +90,7 @@ def show_categories(categories: Sequence[Category]) -> None:
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("category", style="magenta", no_wrap=True)
     table.add_column("tools", justify="right")
-    table.add_column("what for")
+    table.add_column("description")
     for item in categories:
         table.add_row(safe(item.name), str(item.count), safe(item.description))
     console().print(table)
@@ -104,9 +107,9 @@ def show_tags(tags: Sequence[Tag]) -> None:
 
 
 def show_report(report: IndexReport) -> None:
-    """Print what indexing did; what was left out is said with its reason."""
+    """Print the result of indexing, with the reason for each dropped tool."""
     out = console()
-    held = len(report.quarantined)
+    withheld = len(report.quarantined)
     counts = [
         (report.new, "new", "green"),
         (report.changed, "changed", "yellow"),
@@ -114,11 +117,15 @@ def show_report(report: IndexReport) -> None:
         (report.removed, "removed", "red"),
         (len(report.dropped), "dropped", "red"),
     ]
-    shown = Text(", ").join(Text(f"{count:,} {word}", style=style) for count, word, style in counts if count)
-    total = f"{report.total:,} tools" + (f", {report.total - held:,} findable and {held:,} held back" if held else "")
-    out.print(Text(f"{total}: " if shown else total) + shown + Text(f" ({report.took_ms / 1_000:.1f} s)", style="dim"))
+    summary = Text(", ").join(Text(f"{count:,} {word}", style=style) for count, word, style in counts if count)
+    total = f"{report.total:,} tools" + (
+        f", {report.total - withheld:,} searchable and {withheld:,} held back" if withheld else ""
+    )
+    out.print(
+        Text(f"{total}: " if summary else total) + summary + Text(f" ({report.took_ms / 1_000:.1f} s)", style="dim")
+    )
     if report.unembedded:
-        message = "tools have no vector yet: they are found by words until `toolscout index` runs again"
+        message = "tools have no vector yet: they are searched by words alone until `toolscout index` runs again"
         out.print(Text(f"{report.unembedded:,} {message}", style="yellow"))
     for item in report.collisions:
         out.print(Text("renamed ", style="yellow") + safe(f"{item.where}: {item.reason}"))
@@ -130,19 +137,24 @@ def show_report(report: IndexReport) -> None:
 
 
 def _show_waiting(out: Console, report: IndexReport) -> None:
-    """Say what somebody should look at, and what to type."""
-    held = [item for item in report.quarantined if item.reason != KEPT_OUT]
-    for item in held[:_SHOWN_REASONS]:
+    """Print which tools wait for a decision, and the commands for it."""
+    withheld = [item for item in report.quarantined if item.reason != KEPT_OUT]
+    for item in withheld[:_SHOWN_REASONS]:
         out.print(Text("held back ", style="red") + safe(f"{item.where}: {item.reason}"))
     offered = sorted({*report.offered} - {item.where for item in report.quarantined})
     for key in offered[:_SHOWN_REASONS]:
-        out.print(Text("changed ", style="yellow") + safe(f"{key}: not the definition that was seen first or approved"))
-    if held or offered:
-        out.print("`toolscout changes` shows them; `toolscout approve KEY` lets one in, with --keep-out it stays out.")
+        out.print(
+            Text("changed ", style="yellow")
+            + safe(f"{key}: the definition differs from the one first seen or approved")
+        )
+    if withheld or offered:
+        out.print(
+            "`toolscout changes` shows them. `toolscout approve KEY` approves one; with --keep-out it stays held back."
+        )
 
 
 def show_servers(servers: Sequence[ServerStatus]) -> None:
-    """Print how each server is."""
+    """Print the state of each server."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("server", style="cyan", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -150,8 +162,8 @@ def show_servers(servers: Sequence[ServerStatus]) -> None:
     table.add_column("")
     for status in servers:
         style = {"ready": "green", "failed": "red"}.get(status.state, "yellow")
-        told = "; ".join(filter(None, (status.detail, status.hint)))
-        table.add_row(safe(status.title), Text(status.state, style=style), str(status.tools), safe(told))
+        detail = "; ".join(filter(None, (status.detail, status.hint)))
+        table.add_row(safe(status.title), Text(status.state, style=style), str(status.tools), safe(detail))
     console().print(table)
 
 
@@ -161,7 +173,7 @@ def _table(matches: Sequence[ToolMatch], width: int) -> Table:
     related = any(match.relationship for match in matches)
     if scored:
         table.add_column("score", justify="right", style="green", no_wrap=True)
-    # A key is there to be copied: it breaks only where it would leave the rest no room at all.
+    # Keys are there to be copied: one is broken only if the other columns would have no space.
     longest = max(len(match.tool.key) for match in matches)
     table.add_column("tool", style="cyan", overflow="fold", no_wrap=longest <= width - _REST_CHARS)
     if related:
@@ -187,18 +199,18 @@ def _score(score: float | None) -> str:
 
 def _footer(answer: Answer) -> str:
     metadata = answer.metadata
-    said = [f"{metadata.returned} of {metadata.matched:,}" if metadata.ranker else f"{metadata.returned} shown"]
-    said.append(f"{metadata.total:,} tools")
+    parts = [f"{metadata.returned} of {metadata.matched:,}" if metadata.ranker else f"{metadata.returned} shown"]
+    parts.append(f"{metadata.total:,} tools")
     if metadata.took_ms:
-        said.append(f"{metadata.took_ms:.1f} ms")
-    said.append(f"{metadata.tokens:,} tokens instead of {metadata.tokens + metadata.tokens_saved:,}")
+        parts.append(f"{metadata.took_ms:.1f} ms")
+    parts.append(f"{metadata.tokens:,} tokens instead of {metadata.tokens + metadata.tokens_saved:,}")
     if answer.pagination:
-        said.append(f"page {answer.pagination.page} of {answer.pagination.total_pages}")
-    return " · ".join(said)
+        parts.append(f"page {answer.pagination.page} of {answer.pagination.total_pages}")
+    return " · ".join(parts)
 
 
-def _kind(value: dict[str, Any]) -> str:
+def _type_name(value: dict[str, Any]) -> str:
     if isinstance(value.get("enum"), list):
         return " | ".join(str(item) for item in value["enum"][:8])
-    kind = value.get("type")
-    return "/".join(map(str, kind)) if isinstance(kind, list) else str(kind or "")
+    types = value.get("type")
+    return "/".join(map(str, types)) if isinstance(types, list) else str(types or "")

@@ -1,4 +1,4 @@
-"""`toolscout policy check`: whether a policy file can be read, and what it decides."""
+"""`toolscout policy check`: validate a policy file, and explain its decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolscout.settings import Settings
 
 app = typer.Typer(
-    help="Look at a policy before it is in force.\n\n"
+    help="Check a policy before you use it.\n\n"
     "Example: `toolscout policy check --policy policy.toml --as ann github__create_issue`",
     no_args_is_help=True,
 )
@@ -25,12 +25,12 @@ app = typer.Typer(
 
 @app.callback()
 def _root() -> None:
-    """Keep `check` a verb of its own."""
+    """Make `check` a subcommand: typer would merge a single one into its parent."""
 
 
 @app.command("check")
 def check(
-    key: Annotated[str | None, typer.Argument(metavar="KEY", help="The key of a tool to decide about.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="The key of a tool: `<server>__<tool>`.")] = None,
     user: Annotated[str | None, typer.Option("--as", metavar="USER", help="Decide for this user.")] = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,
@@ -40,9 +40,9 @@ def check(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Say whether someone may see and call a tool, and which rule decides; exit 1 when they may not call it.
+    """Show whether a user may see and call a tool, and which rule decides; exits with 1 when they may not call it.
 
-    Without a key, say whether the file can be read and how many rules it has.
+    Without a key, check that the file can be read, and show how many rules it has.
 
     Examples: `toolscout policy check --policy policy.toml`, `toolscout policy check --as ann github__create_issue`
     """
@@ -74,15 +74,17 @@ def _show_policy(read: Policy, source: str, *, json: bool) -> None:
     from toolscout.cli.output import console, print_json, safe
 
     if json:
-        counted = {"allow": len(read.allow), "deny": len(read.deny), "limits": len(read.tools)}
-        print_json({"policy": source or None, "ok": True, **counted})
+        counts = {"allow": len(read.allow), "deny": len(read.deny), "limits": len(read.tools)}
+        print_json({"policy": source or None, "ok": True, **counts})
     elif not source:
-        console().print("There is no policy: everyone of a tenant may use all its tools. TOOLSCOUT_POLICY names one.")
+        console().print(
+            "There is no policy: everyone in a tenant may use all its tools. Set TOOLSCOUT_POLICY to use one."
+        )
     else:
         rules = f"{len(read.allow)} allow, {len(read.deny)} deny, limits for {len(read.tools)} patterns of tools"
-        console().print(safe(f"{source} can be used: {rules}"))
+        console().print(safe(f"{source} is valid: {rules}"))
         if not read.allow:
-            console().print("It allows nothing: nobody sees any tool but their own.")
+            console().print("It allows nothing: users see only the tools that they added themselves.")
 
 
 def _show_decisions(key: str, caller: Caller, see: Decision, call: Decision, *, json: bool) -> None:
@@ -92,14 +94,14 @@ def _show_decisions(key: str, caller: Caller, see: Decision, call: Decision, *, 
 
     if json:
         who = {"tenant": caller.tenant, "user": caller.user, "groups": sorted(caller.groups)}
-        decided = {
+        decisions = {
             act: {"allowed": item.allowed, "because": item.because} for act, item in (("see", see), ("call", call))
         }
-        print_json({"tool": key, "caller": who, **decided, "suggestions": list(see.suggestions)})
+        print_json({"tool": key, "caller": who, **decisions, "suggestions": list(see.suggestions)})
         return
     out = console()
-    named = f"{caller.user or 'anyone'} of {caller.tenant}"
-    out.print(safe(f"{named}, {key}"))
+    subject = f"{caller.user or 'anyone'} of {caller.tenant}"
+    out.print(safe(f"{subject}, {key}"))
     for act, item in (("see ", see), ("call", call)):
         verdict = ("may    ", "green") if item.allowed else ("may not", "bold red")
         out.print(Text.assemble("  ", verdict, f" {act}: ") + safe(item.because))

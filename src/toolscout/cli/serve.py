@@ -1,4 +1,4 @@
-"""`toolscout serve`: the gateway."""
+"""`toolscout serve`: start the gateway."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _HEAD_START_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where the gateway listens: nowhere means stdio."""
+    """Where and to whom the gateway listens; without an address it uses stdio."""
 
     address: tuple[str, int] | None
     hosts: list[str]
     origins: list[str]
     diagnostics: tuple[str, int] | None
-    asks_who: bool
+    authenticate: bool
     """Whether callers must identify themselves."""
 
 
@@ -44,7 +44,7 @@ def serve(
         typer.Option(
             "--diagnostics",
             metavar="[HOST:]PORT",
-            help="With --http, answer `/livez` and `/readyz` on a port of their own.",
+            help="With --http, answer `/livez` and `/readyz` on a separate port.",
         ),
     ] = None,
     surface: Annotated[
@@ -52,31 +52,36 @@ def serve(
         typer.Option(
             "--surface",
             metavar="compact|browse|registry|all",
-            help="What agents are shown. Default: what the config says, or compact.",
+            help="Which tools agents see. Default: the `surface` of the config, or compact.",
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="HOST:PORT", help="A further Host header to accept. May be repeated."),
+        typer.Option("--allow-host", metavar="HOST:PORT", help="An additional Host header to accept. May be repeated."),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option("--allow-origin", metavar="ORIGIN", help="A web origin that may call. May be repeated."),
+        typer.Option("--allow-origin", metavar="ORIGIN", help="A web origin that may send requests. May be repeated."),
     ] = None,
     auth: Annotated[
         bool,
-        typer.Option("--auth", help="With --http, ask who is calling on loopback too; beyond it that is always asked."),
+        typer.Option(
+            "--auth", help="With --http, require authentication on loopback too; elsewhere it is always required."
+        ),
     ] = False,
     insecure_no_auth: Annotated[
         bool,
-        typer.Option("--insecure-no-auth", help="Serve beyond loopback although nothing asks who is calling."),
+        typer.Option(
+            "--insecure-no-auth",
+            help="Serve other machines without authentication, for example behind a proxy that does it.",
+        ),
     ] = False,
     store: options.Store = None,
 ) -> None:
-    """Serve all your MCP servers as one: agents see a few tools, and find and call thousands through them.
+    """Serve all your MCP servers as one: agents see a few tools, and use them to find and call thousands.
 
-    It answers at once from the stored catalogue; servers connect in the background. Edits of the config and of the
-    policy are followed. Beyond loopback callers must identify themselves, with an API key or a token of your issuer.
+    The gateway answers at once from the stored catalogue while servers connect in the background. It follows edits of
+    the config and the policy. Callers on other machines must send an API key or an access token of your issuer.
 
     Examples: `toolscout serve --config mcp.json`, `toolscout serve --http 8080 --surface browse`
     """
@@ -86,24 +91,28 @@ def serve(
     address = parse_address(http) if http else None
     if address is None and (diagnostics or auth):
         raise UsageError(
-            f"{'--auth' if auth else '--diagnostics'} goes with --http",
-            hint="on stdio the host that starts toolscout is the only caller, and sees it end",
+            f"{'--auth' if auth else '--diagnostics'} requires --http",
+            hint="on stdio the host that starts toolscout is the only caller",
         )
-    asks = address is not None and requires_authentication(
+    authenticate = address is not None and requires_authentication(
         address[0], auth=auth, issuer=settings.auth_issuer, insecure_no_auth=insecure_no_auth
     )
-    told_at = parse_address(diagnostics, "--diagnostics") if diagnostics else None
+    diagnostics_address = parse_address(diagnostics, "--diagnostics") if diagnostics else None
     _log_to_stderr()
     files = [*(config or ())]
-    settled = _read(files, store)
+    merged_config = _read(files, store)
     listening = Listening(
-        address=address, hosts=allow_host or [], origins=allow_origin or [], diagnostics=told_at, asks_who=asks
+        address=address,
+        hosts=allow_host or [],
+        origins=allow_origin or [],
+        diagnostics=diagnostics_address,
+        authenticate=authenticate,
     )
-    options.run(_serve(files, settled, listening, surface, settings))
+    options.run(_serve(files, merged_config, listening, surface, settings))
 
 
 def config_files(named: list[Path]) -> list[Path]:
-    """Return the files that were named, or else those in the user's config folder."""
+    """Return the named files, or else those in the user's config folder."""
     from toolscout.settings import config_folder
 
     return named or sorted(config_folder().glob("*.json"))
@@ -117,10 +126,10 @@ def _read(named: list[Path], store: str | None) -> Config | None:
     if files:
         return read_config(files)
     if store:
-        return None  # a catalogue alone can be searched, though not called
+        return None  # without servers, the catalogue can be searched but tools cannot be called
     raise ConfigError(
-        f"no config is named, and {config_folder()} holds none",
-        hint="`toolscout import --write` takes over the servers of your agent hosts; or name a file: --config mcp.json",
+        f"no config file is given, and {config_folder()} contains none",
+        hint="`toolscout import --write` imports the servers of your agent hosts; or name a file: --config mcp.json",
     )
 
 
@@ -137,14 +146,14 @@ async def _serve(
     from toolscout.gateway.server import Gateway
     from toolscout.scout import Scout
 
-    shown = config or Config()
+    first_config = config or Config()
     async with Scout.open(settings=settings) as scout:
         authentication = await _authentication(scout, settings, listening)
         gateway = Gateway(
             scout,
             settings=settings,
-            surface=surface or shown.surface or "compact",
-            core=shown.core,
+            surface=surface or first_config.surface or "compact",
+            core=first_config.core,
             authenticated=authentication is not None,
         )
 
@@ -156,14 +165,14 @@ async def _serve(
             await gateway.first_answer(_HEAD_START_S)
             await scout.warm()
 
-        # Twenty servers that start at once take every core: the first list is answered before they do.
-        working = [asyncio.create_task(warm())]
+        # Twenty servers that start at once use every core, so the first list of tools is answered before.
+        tasks = [asyncio.create_task(warm())]
         if config is not None:
             await scout.connect(config, after=gateway.first_answer(_HEAD_START_S))
             following = watch_config(lambda: config_files(named), apply, settings.reindex_interval_s)
-            working.append(asyncio.create_task(following))
+            tasks.append(asyncio.create_task(following))
         if settings.policy:
-            working.append(
+            tasks.append(
                 asyncio.create_task(
                     watch_policy(
                         Path(settings.policy),
@@ -193,14 +202,14 @@ async def _serve(
                     authentication=authentication,
                 )
         finally:
-            for task in working:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*working, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _authentication(scout: Scout, settings: Settings, listening: Listening) -> Authentication | None:
-    """Build what asks who is calling, where it is asked; where nobody could answer, there is no start."""
-    if not listening.asks_who or listening.address is None:
+    """Return the authentication, if callers need it; refuse to start when nobody could authenticate."""
+    if not listening.authenticate or listening.address is None:
         return None
     import time
 
@@ -213,14 +222,14 @@ async def _authentication(scout: Scout, settings: Settings, listening: Listening
 
 
 def _log_to_stderr() -> None:
-    """Log to standard error alone: standard output is the wire."""
+    """Log only to standard error: standard output carries the protocol."""
     import logging
 
     from toolscout.settings import unknown_variables
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("toolscout").setLevel(logging.INFO)
-    logging.getLogger("psycopg").setLevel(logging.ERROR)  # it tells of every attempt; the gateway tells once
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it quotes what servers send, and that is not ours to log
-    for said in unknown_variables():
-        logging.getLogger("toolscout").warning("%s", said)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs every attempt; the gateway logs once
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs what servers send, which may be private
+    for warning in unknown_variables():
+        logging.getLogger("toolscout").warning("%s", warning)
