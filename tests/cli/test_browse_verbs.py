@@ -52,7 +52,7 @@ def test_a_page_larger_than_there_are_says_so(toolscout: Run, sample_store: str)
 
 def test_a_page_past_the_end_is_empty_and_exit_code_one(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("list", "--page", "9", "--store", sample_store)
-    assert (ran.code, ran.out.strip()) == (1, "Nothing here.")
+    assert (ran.code, ran.out.strip()) == (1, "There are no tools to show.")
     assert toolscout("list", "--page", "9", "--store", sample_store, "--json").code == 1
 
 

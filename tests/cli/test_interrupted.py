@@ -25,7 +25,7 @@ HANGS = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch(); sys.stdin.read(
     ("verb", "said"),
     [
         ("index", "interrupted; nothing unfinished was published\n"),
-        ("call", "interrupted; if it was sent, it may still have an effect\n"),
+        ("call", "interrupted; if the call was sent, it may still take effect\n"),
         ("doctor", "interrupted\n"),
     ],
 )

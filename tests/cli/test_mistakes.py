@@ -81,7 +81,7 @@ def test_a_command_that_cannot_be_read_is_exit_code_two(toolscout: Run, argument
     assert (machine.code, machine.err) == (2, "")
     assert machine.json["error"]["code"] == "usage"
     assert machine.json["error"]["message"]
-    assert "--help` shows how" in machine.json["error"]["hint"]
+    assert "--help`" in machine.json["error"]["hint"]
 
 
 @pytest.mark.parametrize("url", ["redis://here", "sqlite:///", "catalogue.db", "mysql://db"])
@@ -172,11 +172,11 @@ def test_a_setting_that_cannot_be_used_is_exit_code_two(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "holds no query"),
-        ("nonsense", ":1: no labelled query"),
-        ('{"id": 1, "query": "x"}', ":1: no labelled query"),
-        ('{"id": 1, "query": "x", "gold": 5}', ":1: no labelled query"),
-        ("[]", ":1: no labelled query"),
+        ("", "contains no queries"),
+        ("nonsense", ":1: not a labelled query"),
+        ('{"id": 1, "query": "x"}', ":1: not a labelled query"),
+        ('{"id": 1, "query": "x", "gold": 5}', ":1: not a labelled query"),
+        ("[]", ":1: not a labelled query"),
     ],
 )
 def test_labelled_queries_that_cannot_be_read_are_an_error(

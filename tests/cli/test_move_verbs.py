@@ -61,7 +61,7 @@ def test_decisions_move_and_keys_stay(toolscout, copy, tmp_path, monkeypatch):
     toolscout("index", "--tools", str(tools), "--store", copy)
     assert [tool["key"] for tool in toolscout("list", "--store", copy, "--json").json["tools"]] == ["a__used"]
     assert "a__kept  kept out" in toolscout("changes", "--all", "--store", copy).out
-    assert "There is no key" in toolscout("keys", "list", "--store", copy).out
+    assert "There are no keys" in toolscout("keys", "list", "--store", copy).out
     assert path in toolscout("audit", "--act", "catalogue.import").out
 
 

@@ -98,7 +98,7 @@ def test_mistakes_with_keys_are_told(toolscout: Run, store: str) -> None:
     assert toolscout("keys", "create", "--store", store).code == 2
     ran = toolscout("keys", "revoke", "nothing", "--store", store)
     assert (ran.code, "toolscout keys list" in ran.err) == (1, True)
-    assert "There is no key" in toolscout("keys", "list", "--store", store).out
+    assert "There are no keys" in toolscout("keys", "list", "--store", store).out
 
 
 # Policy
@@ -232,7 +232,7 @@ def test_indexing_says_what_waits_and_what_to_type(toolscout: Run, index: Run, s
     first = index(NOTES, LISTS)
     assert "toolscout changes" not in first.out
     ran = index({**NOTES, "description": "Sync them."}, LISTS, POISON)
-    assert ran.out.startswith("3 tools, 2 findable and 1 held back: 1 new, 1 changed, 1 unchanged (")
+    assert ran.out.startswith("3 tools, 2 searchable and 1 held back: 1 new, 1 changed, 1 unchanged (")
     assert "held back notes__evil: " in ran.out
     assert "changed notes__sync" in ran.out
     assert "`toolscout changes`" in ran.out
@@ -312,7 +312,7 @@ def test_a_key_that_nobody_has_is_answered_with_the_nearest(toolscout: Run, inde
 def test_what_cannot_be_shown_side_by_side_is_said(toolscout: Run, index: Run, store: str) -> None:
     index({**NOTES, "icons": [{"src": "a"}]})
     index({**NOTES, "icons": [{"src": "b"}]})
-    assert "changed in nothing that toolscout shows" in toolscout("changes", "--store", store).out
+    assert "changed in a part that toolscout does not show" in toolscout("changes", "--store", store).out
 
 
 # The difference

@@ -81,7 +81,7 @@ def test_nothing_found_is_exit_code_one_with_suggestions(toolscout: Run, sample_
     assert ran.code == 1
     assert "No tool fits" in ran.out
     assert "communication" in ran.out
-    assert "--threshold 0 shows the nearest tools" in ran.out
+    assert "Use --threshold 0 to see the nearest tools" in ran.out
     machine = toolscout("search", "zqxj vvkk wlrm", "--ranker", "keyword", "--store", sample_store, "--json")
     assert machine.code == 1
     assert machine.json["tools"] == []
@@ -106,7 +106,7 @@ def test_a_catalogue_that_a_policy_hides_is_not_called_empty(
     policy.write_text('[[allow]]\nwho = ["user:ann"]\n')
     monkeypatch.setenv("TOOLSCOUT_POLICY", str(policy))
     ran = toolscout(*arguments, "--as", "bob", "--store", sample_store)
-    assert ran.out == "This caller may see none of the tools: `toolscout policy check KEY` says why.\n"
+    assert ran.out == "This caller may not see any tool: `toolscout policy check KEY` shows why.\n"
     assert "may see none" not in toolscout(*arguments, "--as", "ann", "--store", sample_store).out
 
 
