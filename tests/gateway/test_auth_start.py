@@ -45,7 +45,7 @@ def test_it_is_asked_beyond_loopback_always_and_on_loopback_when_wanted():
     [
         (["--http", "8080", "--auth"], {}, "neither a usable API key nor an issuer"),
         (["--http", "0.0.0.0:8080"], {}, "neither a usable API key nor an issuer"),
-        (["--auth"], {}, "--auth goes with --http"),
+        (["--auth"], {}, "--auth requires --http"),
         (["--http", "8080", "--auth", "--insecure-no-auth"], {}, "contradict"),
         (["--http", "8080"], {"TOOLSCOUT_AUTH_ISSUER": "https://i.example"}, "TOOLSCOUT_AUTH_AUDIENCE"),
         (["--http", "8080"], {"TOOLSCOUT_POLICY": "absent.toml", "TOOLSCOUT_AUTH_ISSUER": ""}, "absent.toml"),

@@ -140,7 +140,7 @@ def test_a_second_signal_ends_the_wait(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--diagnostics", "9000"], "--diagnostics goes with --http"),
+        (["--diagnostics", "9000"], "--diagnostics requires --http"),
         (["--http", "0", "--diagnostics", "nine"], "--diagnostics takes [HOST:]PORT"),
     ],
 )
