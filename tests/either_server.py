@@ -1,6 +1,6 @@
-"""An MCP server on the SDK, of either era: `either_server.py` answers both, `--legacy` only handshakes.
+"""An MCP server on the SDK for both eras: `either_server.py` speaks both protocols, with `--legacy` only the older one.
 
-It asks for a name by the means of the era that it is spoken to in.
+Its tool `greet` asks for a name in the way of the protocol that is used.
 """
 
 import sys
@@ -29,7 +29,7 @@ TOOLS = [
 ]
 
 
-def said(text, **more):
+def text_result(text, **more):
     return types.CallToolResult(content=[types.TextContent(text=text)], **more)
 
 
@@ -40,16 +40,16 @@ async def list_tools(_context, _params):
 async def call_tool(context, params):
     modern = context.protocol_version >= "2026"
     if params.name == "era":
-        return said(context.protocol_version)
+        return text_result(context.protocol_version)
     if params.name == "stamp":
-        return said("stamped", structured_content={"stamp": {"n": None}}, _meta={"vendor/x": [1]})
+        return text_result("stamped", structured_content={"stamp": {"n": None}}, _meta={"vendor/x": [1]})
     if not modern:
         reply = await context.session.elicit_form("name?", NAME, related_request_id=context.request_id)
-        return said(f"hello {reply.content['name']}")
+        return text_result(f"hello {reply.content['name']}")
     if not params.input_responses:
         question = types.ElicitRequest(params=types.ElicitRequestFormParams(message="name?", requested_schema=NAME))
         return types.InputRequiredResult(input_requests={"who": question}, request_state="opaque")
-    return said(f"hello {params.input_responses['who'].content['name']} {params.request_state}")
+    return text_result(f"hello {params.input_responses['who'].content['name']} {params.request_state}")
 
 
 async def main():

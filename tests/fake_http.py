@@ -1,4 +1,4 @@
-"""An MCP server over HTTP that misbehaves on request, and remembers every request with its headers; no SDK."""
+"""An MCP server over HTTP that misbehaves on request and records every request with its headers; no SDK."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class FakeHttp(ThreadingHTTPServer):
-    """Listens on a port of this machine; `seen` holds (method, path, headers, body) of everything that came."""
+    """Listens on a local port; `seen` holds (method, path, headers, body) of every request."""
 
     daemon_threads = True
     block_on_close = False
@@ -24,7 +24,7 @@ class FakeHttp(ThreadingHTTPServer):
         self.seen: list[tuple[str, str, dict[str, str], Any]] = []
         self.connections = 0
         self.token: str | None = None
-        """The bearer token that /mcp asks for."""
+        """The bearer token that /mcp requires."""
         self.sessions = True
         self.forget = False
 
@@ -34,13 +34,13 @@ class FakeHttp(ThreadingHTTPServer):
 
     @property
     def origin(self) -> str:
-        """Return where it is."""
+        """Return its address."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def calls(self, name: str) -> list[dict[str, str]]:
-        """Return the headers of each call of a tool."""
-        found = [item for item in self.seen if isinstance(item[3], dict) and item[3].get("method") == "tools/call"]
-        return [headers for _, _, headers, body in found if body["params"]["name"] == name]
+        """Return the headers of all calls of a tool."""
+        calls = [item for item in self.seen if isinstance(item[3], dict) and item[3].get("method") == "tools/call"]
+        return [headers for _, _, headers, body in calls if body["params"]["name"] == name]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -141,10 +141,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.close_connection = True
             self.wfile.write(b"data: " if "event" in arguments["kind"] else b'"')
-            with_part = b"x" * (1 << 20)
+            part = b"x" * (1 << 20)
             for _ in range(arguments["bytes"] >> 20):
-                self.wfile.write(with_part)
-        elif name == "packed":
+                self.wfile.write(part)
+        elif name == "compressed":
             self.reply(200, gzip.compress(json.dumps(answer).encode()), Content_Encoding="gzip")
         elif name == "status":
             self.reply(arguments["status"], b"<html>sorry</html>", "text/html")
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def fake_http() -> Iterator[FakeHttp]:
-    """Run the server for the time of the block."""
+    """Run the server while the block runs."""
     server = FakeHttp()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

@@ -1,9 +1,9 @@
-"""An MCP server of the handshake era that misbehaves on request; plain JSON-RPC over standard input and output, no SDK.
+"""An MCP server of the handshake era that misbehaves on request: JSON-RPC over standard input and output, no SDK.
 
     python fake_server.py LOG [--start never|slow|exit] [--tools N] [--names A,B] [--endless] [--family]
 
-Every message that arrives is appended to LOG before anything else happens. The name of the called tool says what goes
-wrong; a call that is not answered does not stop the reading, so that what comes afterwards is seen.
+Every received message is first appended to LOG. The name of the called tool selects the fault. When the server does not
+answer a call, it still reads and logs later messages.
 """
 
 import json
@@ -19,7 +19,7 @@ OPTIONS = sys.argv[2:]
 OUT = sys.stdout.buffer
 LOCK = threading.Lock()
 WAITING = {}
-STATE = {"tools": int(OPTIONS[OPTIONS.index("--tools") + 1]) if "--tools" in OPTIONS else 1, "asked": 1000}
+STATE = {"tools": int(OPTIONS[OPTIONS.index("--tools") + 1]) if "--tools" in OPTIONS else 1, "questions": 1000}
 
 
 def record(message):
@@ -51,7 +51,7 @@ def drip(request):
 
 
 def huge(request, size, *, id_last):
-    """Stream one answer of that many bytes; its id stands first, as Python has it, or last, as TypeScript does."""
+    """Stream one answer of `size` bytes, with its id first (as Python servers write it) or last (as TypeScript ones do)."""
     with LOCK:
         OUT.write(b'{"jsonrpc":"2.0",' if id_last else b'{"jsonrpc":"2.0","id":%d,' % request)
         OUT.write(b'"result":{"content":[{"type":"text","text":"')
@@ -63,11 +63,11 @@ def huge(request, size, *, id_last):
 
 
 def ask(request, params):
-    """Ask the agent something and answer with what came back."""
-    STATE["asked"] += 1
-    asked = STATE["asked"]
-    WAITING[asked] = lambda reply: answer(request, json.dumps(reply.get("result") or reply.get("error")))
-    send({"id": asked, "method": params["method"], "params": params.get("params", {})})
+    """Ask the agent a question and return its reply as the result."""
+    STATE["questions"] += 1
+    question = STATE["questions"]
+    WAITING[question] = lambda reply: answer(request, json.dumps(reply.get("result") or reply.get("error")))
+    send({"id": question, "method": params["method"], "params": params.get("params", {})})
 
 
 def call(request, name, arguments, meta):
@@ -147,10 +147,10 @@ def call(request, name, arguments, meta):
         answer(request)
     elif name == "deaf":
         time.sleep(600)
-    # "hang" and whatever else there may be is never answered
+    # "hang" and all other names are never answered
 
 
-def listing(params):
+def list_tools(params):
     page = int((params or {}).get("cursor", 0))
     if "--endless" in OPTIONS:
         tool = {"name": f"tool{page}", "inputSchema": {"type": "object"}}
@@ -182,7 +182,7 @@ def handle(message):
         if STATE.pop("refusals", 0):
             send({"id": request, "error": {"code": -32603, "message": "not now"}})
         else:
-            send({"id": request, "result": listing(params)})
+            send({"id": request, "result": list_tools(params)})
     elif method == "tools/call":
         call(request, params["name"], params.get("arguments") or {}, params.get("_meta") or {})
     elif method == "ping":

@@ -1,4 +1,4 @@
-"""A server of the stateless era, on the SDK: `python modern_server.py`, or `python modern_server.py --http PORT`."""
+"""A server of the stateless protocol on the SDK: `python modern_server.py [--http PORT]`."""
 
 import json
 import sys
@@ -20,8 +20,8 @@ async def list_tools(ctx, params):
     return t.ListToolsResult(tools=tools, ttl_ms=60_000, cache_scope="private")
 
 
-def text(said, **more):
-    return t.CallToolResult(content=[t.TextContent(text=said)], **more)
+def text(content, **more):
+    return t.CallToolResult(content=[t.TextContent(text=content)], **more)
 
 
 async def call_tool(ctx, params):
@@ -33,13 +33,13 @@ async def call_tool(ctx, params):
         await anyio.sleep(60)
     if name == "ask":
         if not params.input_responses:
-            wanted = {"type": "object", "properties": {"name": {"type": "string"}}}
-            form = t.ElicitRequestFormParams(message="name?", requested_schema=wanted)
+            schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+            form = t.ElicitRequestFormParams(message="name?", requested_schema=schema)
             return t.InputRequiredResult(input_requests={"q": t.ElicitRequest(params=form)}, request_state="state-1")
         return text(f"{params.input_responses['q'].content} {params.request_state}")
     if name == "ask_by_request":
-        wanted = {"type": "object", "properties": {"name": {"type": "string"}}}
-        answer = await ctx.session.elicit_form("name?", wanted, related_request_id=ctx.request_id)
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        answer = await ctx.session.elicit_form("name?", schema, related_request_id=ctx.request_id)
         return text(f"{answer.action} {answer.content}")
     if name == "change":
         NAMES.append(f"new{len(NAMES)}")
@@ -52,14 +52,14 @@ async def call_tool(ctx, params):
         return text("done")
     if name == "who":
         headers = dict(ctx.request.headers) if ctx.request is not None else {}
-        can = ctx.session.client_capabilities
-        said = can.model_dump(by_alias=True, exclude_none=True) if can else None
-        return text(json.dumps({"headers": headers, "capabilities": said, "version": ctx.protocol_version}))
+        declared = ctx.session.client_capabilities
+        capabilities = declared.model_dump(by_alias=True, exclude_none=True) if declared else None
+        return text(json.dumps({"headers": headers, "capabilities": capabilities, "version": ctx.protocol_version}))
     raise MCPError(code=-32602, message=f"no tool {name}", data={"name": name})
 
 
 class Modern(Server):
-    """Announces changes of its list in the older era too."""
+    """Announces changes of its tool list in the older protocol too."""
 
     def create_initialization_options(self, notification_options=None, *rest, **named):
         options = notification_options or NotificationOptions(tools_changed=True)

@@ -1,4 +1,4 @@
-"""A client that shows the wire: requests and results as dictionaries, in either era."""
+"""A client that sends requests and returns results as plain dictionaries, in either era."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT_S = 10.0
 
 @dataclass
 class RawClient:
-    """Sends requests and returns results untouched."""
+    """Sends requests and returns results unchanged."""
 
     dispatcher: JSONRPCDispatcher
     session: ClientSession
@@ -33,22 +33,22 @@ class RawClient:
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         """Send one request."""
-        stamped = dict(params or {})
+        payload = dict(params or {})
         if self.modern:
-            stamped["_meta"] = {
-                **(stamped.get("_meta") or {}),
+            payload["_meta"] = {
+                **(payload.get("_meta") or {}),
                 PROTOCOL_VERSION_META_KEY: MODERN,
                 CLIENT_INFO_META_KEY: {"name": "raw", "version": "1"},
                 CLIENT_CAPABILITIES_META_KEY: dict(self.capabilities),
             }
-        return await self.dispatcher.send_raw_request(method, stamped, {"timeout": WAIT_S, **options})
+        return await self.dispatcher.send_raw_request(method, payload, {"timeout": WAIT_S, **options})
 
 
 @asynccontextmanager
 async def raw_client(
     server: Any, era: str, *, capabilities: Mapping[str, Any] | None = None, **callbacks: Any
 ) -> AsyncIterator[RawClient]:
-    """Connect to a server in memory, over JSON messages, and agree on an era."""
+    """Connect to a server in memory and use the protocol of an era."""
     info = Implementation(name="raw", version="1")
     async with (
         create_client_server_memory_streams() as ((read, write), (server_read, server_write)),

@@ -1,4 +1,4 @@
-"""Servers as people have them, over every transport."""
+"""Published servers work over every transport."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from toolscout.errors import CallError
 from toolscout.models import Caller
 
 
-async def listed(here, key):
+async def tool_names(here, key):
     return {tool["name"] for tool in await here.downstream.servers[key].list_tools()}
 
 
@@ -20,16 +20,16 @@ async def test_the_servers_of_npm_and_pypi_are_listed_and_called(
     configs = (everything_server, filesystem_server, memory_server, time_server, git_server)
     folder, repository = filesystem_server.args[-1], git_server.args[-1]
     async with opened(*configs) as here:
-        assert {"echo", "get-sum"} <= await listed(here, "everything")
-        assert "read_text_file" in await listed(here, "filesystem")
-        assert "create_entities" in await listed(here, "memory")
-        assert await listed(here, "time") == {"get_current_time", "convert_time"}
-        assert "git_status" in await listed(here, "git")
+        assert {"echo", "get-sum"} <= await tool_names(here, "everything")
+        assert "read_text_file" in await tool_names(here, "filesystem")
+        assert "create_entities" in await tool_names(here, "memory")
+        assert await tool_names(here, "time") == {"get_current_time", "convert_time"}
+        assert "git_status" in await tool_names(here, "git")
 
-        said = await here.call("everything", "echo", {"message": "hi"})
-        assert said["content"] == [{"type": "text", "text": "Echo: hi"}]
-        read = await here.call("filesystem", "read_text_file", {"path": f"{folder}/hello.txt"})
-        assert read["content"][0]["text"] == "hello"
+        echo = await here.call("everything", "echo", {"message": "hi"})
+        assert echo["content"] == [{"type": "text", "text": "Echo: hi"}]
+        file = await here.call("filesystem", "read_text_file", {"path": f"{folder}/hello.txt"})
+        assert file["content"][0]["text"] == "hello"
         graph = await here.call("memory", "read_graph")
         assert graph["structuredContent"] == {"entities": [], "relations": []}
         now = await here.call("time", "get_current_time", {"timezone": "UTC"})
@@ -47,21 +47,21 @@ async def test_server_everything_is_reached_over_http_and_sse(fixture, request):
     config = request.getfixturevalue(fixture)
     async with opened(config) as here:
         (key,) = here.downstream.servers
-        assert "echo" in await listed(here, key)
+        assert "echo" in await tool_names(here, key)
         for caller in (ANYONE, Caller(tenant="other")):
-            said = await here.call(key, "echo", {"message": "hi"}, caller=caller)
-            assert said["content"] == [{"type": "text", "text": "Echo: hi"}]
-        found = await here.downstream.servers[key].request("resources/templates/list", caller=ANYONE)
-        assert found["resourceTemplates"]
+            echo = await here.call(key, "echo", {"message": "hi"}, caller=caller)
+            assert echo["content"] == [{"type": "text", "text": "Echo: hi"}]
+        result = await here.downstream.servers[key].request("resources/templates/list", caller=ANYONE)
+        assert result["resourceTemplates"]
 
 
-async def test_a_url_that_does_not_say_how_turns_out_to_be_the_older_transport(everything_sse):
+async def test_a_url_without_a_transport_falls_back_to_sse(everything_sse):
     config = replace(everything_sse, transport="http", transport_guessed=True)
     async with opened(config) as here:
         assert (await here.call("everything-sse", "echo", {"message": "hi"}))["content"][0]["text"] == "Echo: hi"
 
 
-async def test_an_unknown_tool_is_the_servers_own_answer(everything_server):
+async def test_an_unknown_tool_gets_the_servers_own_error(everything_server):
     async with opened(everything_server) as here:
         try:
             result = await here.call("everything", "no-such-tool")

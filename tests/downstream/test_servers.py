@@ -55,7 +55,7 @@ async def test_titles_with_the_same_slug_get_different_slugs_and_keep_them(tmp_p
     await downstream.apply(of("My Server"))
     assert set(downstream.servers) == {apart("My-Server", "My Server")}
     await downstream.close()
-    known = DownstreamServers(of("My Server"), QUICK, known={"My-Server": "My_Server"})
+    known = DownstreamServers(of("My Server"), QUICK, known_slugs={"My-Server": "My_Server"})
     assert set(known.servers) == {apart("My-Server", "My Server")}
     await known.close()
 

@@ -44,7 +44,7 @@ async def test_a_broken_answer_fails_its_call_alone_and_the_call_is_not_repeated
 @guarantee("fault:garbage")
 async def test_answers_that_are_not_json_or_are_compressed_fail_their_call_alone(server):
     async with opened(web(server)) as here:
-        for tool in ("nonsense", "packed"):
+        for tool in ("nonsense", "compressed"):
             with pytest.raises(CallError):
                 await here.call("web", tool)
         assert (await here.call("web", "echo"))["content"]

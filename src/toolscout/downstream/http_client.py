@@ -74,7 +74,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             # A compressed body can unpack to a thousand times its size; we did not ask for one.
             await response.aclose()
-            raise httpx2.RemoteProtocolError("the answer is compressed, which was not asked for")
+            raise httpx2.RemoteProtocolError("the answer is compressed, which the request does not allow")
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - what an async transport returns
         if not response.headers.get("content-type", "").startswith("text/event-stream"):

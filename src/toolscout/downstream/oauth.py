@@ -143,7 +143,7 @@ def _write_token(file: str | None, token: dict[str, Any]) -> None:
     path = Path(file).expanduser()
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
-        # Created readable by the owner alone, and moved into place so that no reader sees half a file.
+        # Created readable by the owner alone, and renamed into place so that no reader sees half a file.
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
             json.dump(token, stream)
         temporary.replace(path)

@@ -56,7 +56,7 @@ _ID_WITHIN = 96
 
 
 def child_environment(config: ServerConfig, mark: str) -> dict[str, str]:
-    """Return the variables of a child: those it inherits, those of its config, and the mark by which it is found."""
+    """Return the variables of a child: those it inherits, those of its config, and the mark for the reaper."""
     # Nothing else is passed on: our environment holds secrets of other servers and our own TOOLSCOUT_* settings.
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {**inherited, **config.env, MARK: mark}
@@ -66,7 +66,7 @@ def child_environment(config: ServerConfig, mark: str) -> dict[str, str]:
 async def open_process(
     config: ServerConfig, settings: Settings, *, reaper: Reaper, errors: StderrBuffer
 ) -> AsyncIterator[tuple[MessageReadStream, ChildWriteStream]]:
-    """Start a server and yield its two streams; on exit its whole process group is ended, whatever the server does."""
+    """Start a server and yield its two streams; on exit its whole process group is ended, by force if necessary."""
     mark = reaper.mark()
     loop = asyncio.get_running_loop()
     try:

@@ -1,8 +1,8 @@
-"""The reaper: a small process that ends the servers when the gateway ends, in whatever way.
+"""The reaper: a small process that ends the servers when the gateway ends, even by a crash.
 
 The gateway holds one end of a pipe and this file, run as a program, the other. When the gateway dies, even by
 `kill -9`, the pipe closes, and the reaper ends every process group that was announced. On Linux it also ends every
-process that has the gateway's mark in its environment, which finds those that started a session of their own.
+process that has the gateway's mark in its environment, which finds those that started their own session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MARK = "TOOLSCOUT_CHILD"
-"""The variable that every child gets in addition, by which it is found when its parent is gone."""
+"""The environment variable that marks a child, so that it can be found when its parent is gone."""
 
 _TERM_S = 0.5
 _STEP_S = 0.02

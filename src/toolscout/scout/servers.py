@@ -95,7 +95,7 @@ class LiveServers:
         from toolscout.downstream.servers import DownstreamServers
 
         custom = {key: server.server.title for key, server in self._custom.items()}
-        self._downstream = DownstreamServers(config, self._settings, known={**known, **custom})
+        self._downstream = DownstreamServers(config, self._settings, known_slugs={**known, **custom})
         self._update()
 
     async def start(self, on_change: OnChange) -> None:
