@@ -26,7 +26,7 @@ REAL = ("mcp_catalogue", "real_servers")
 
 
 def tool_of(raw: dict[str, Any]) -> Tool | None:
-    """Normalize a row as the index walk does."""
+    """Normalize a row as indexing does."""
     name = raw.get("server") or "local"
     try:
         return normalize_tool(raw, Server(key=server_slug(name), title=name), Settings())

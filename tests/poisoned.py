@@ -35,7 +35,7 @@ class Case:
 
 
 def to_tool(definition: dict[str, Any]) -> Tool:
-    """Normalize a raw definition as the index walk does."""
+    """Normalize a raw definition as indexing does."""
     return normalize_tool(definition, SERVER, Settings())
 
 

@@ -1,14 +1,14 @@
-"""One tool in a hundred is hostile, on servers that nobody vouches for: right tools stay found, answers stay honest."""
+"""One tool in a hundred is hostile, on untrusted servers: the right tools are still found, and answers stay honest."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from guarantees import guarantee
@@ -25,7 +25,7 @@ DEEDS = "catalogue inspect polish insure paint weigh photograph restore auction 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class AttackResult:
     """What an attack came to: honest recall@5, how many hostile tools each request has among its first five."""
 
     recall: float
@@ -85,13 +85,20 @@ async def catalogue(embedder: Any, sample_rows: list[dict[str, Any]]) -> AsyncIt
 
 
 @pytest.fixture(scope="module")
-def hostile(embedder: Any, sample_rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+async def hostile(embedder: Any, sample_rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Make every kind of hostile tool against the very requests that are measured: the worst that can be known."""
+    loop = asyncio.get_running_loop()
 
     def embed(texts: list[str]) -> Any:
-        documents = [Document(name="", server="", description=text, parameters="").text() for text in texts]
-        return np.stack([embedder.inner._embed_one(text, 96, 1) for text in documents])
+        documents = [Document(name="", server="", description=text, parameters="") for text in texts]
+        return asyncio.run_coroutine_threadsafe(embedder.embed_documents(documents), loop).result()
 
+    return await asyncio.to_thread(_hostile_tools, sample_rows, embed)
+
+
+def _hostile_tools(
+    sample_rows: list[dict[str, Any]], embed: Callable[[list[str]], Any]
+) -> dict[str, list[dict[str, Any]]]:
     count = round((len(sample_rows) + FILLERS) * SHARE)
     asked = [row["query"]["en"] for row in REQUESTS]
     groups = [asked[start::count] for start in range(count)]
@@ -106,28 +113,28 @@ def hostile(embedder: Any, sample_rows: list[dict[str, Any]]) -> dict[str, list[
     }
 
 
-async def attacked(scout: Scout, tools: list[dict[str, Any]], servers: int) -> Held:
+async def attacked(scout: Scout, tools: list[dict[str, Any]], servers: int) -> AttackResult:
     """Add the tools on so many untrusted servers, ask everything, take them away again."""
     names = [f"hostile-{number}" for number in range(min(servers, len(tools)))]
     for number, name in enumerate(names):
         await scout.index_server_tools(name, tools[number :: len(names)])
-    right, held = 0, []
+    right, hostile = 0, []
     for row in REQUESTS:
-        found = [match.tool for match in await scout.search_tools(row["query"]["en"], top_k=5)]
-        right += row["tool"] in [tool.key for tool in found]
-        held.append(sum(tool.server in names for tool in found))
+        result = [match.tool for match in await scout.search_tools(row["query"]["en"], top_k=5)]
+        right += row["tool"] in [tool.key for tool in result]
+        hostile.append(sum(tool.server in names for tool in result))
     for name in names:
         await scout.remove_server(name)
-    return Held(recall=right / len(REQUESTS), hostile=held)
+    return AttackResult(recall=right / len(REQUESTS), hostile=hostile)
 
 
 async def check(scout: Scout, tools: list[dict[str, Any]]) -> None:
     clean = await attacked(scout, [], 1)
     assert clean.recall > 0.9
     for servers in (1, 5):
-        found = await attacked(scout, tools, servers)
-        assert found.recall > clean.recall - 0.05, servers
-        assert found.within(2) >= 0.99, max(found.hostile)
+        result = await attacked(scout, tools, servers)
+        assert result.recall > clean.recall - 0.05, servers
+        assert result.within(2) >= 0.99, max(result.hostile)
 
 
 @guarantee("rank:stuffing")
@@ -152,25 +159,25 @@ async def test_everything_at_once_at_ten_times_the_share_still_leaves_the_right_
 ) -> None:
     tools = [tool for kind in hostile.values() for tool in kind] * 2
     everything = [{**tool, "name": f"{tool['name']}_{number}"} for number, tool in enumerate(tools)]
-    clean, found = await attacked(catalogue, [], 1), await attacked(catalogue, everything, 7)
-    assert found.recall > clean.recall - 0.05
-    assert max(found.hostile) < 5
+    clean, result = await attacked(catalogue, [], 1), await attacked(catalogue, everything, 7)
+    assert result.recall > clean.recall - 0.05
+    assert max(result.hostile) < 5
 
 
 @guarantee("rank:flood")
 async def test_more_hostile_tools_than_candidates_do_not_crowd_the_right_one_out(catalogue: Scout) -> None:
     flood = [{"name": f"refund_{n}", "description": f"Refund a customer's payment {n}"} for n in range(150)]
     await catalogue.index_server_tools("flood", flood)
-    found = [match.tool for match in await catalogue.search_tools("refund a customer's payment", top_k=5)]
+    result = [match.tool for match in await catalogue.search_tools("refund a customer's payment", top_k=5)]
     await catalogue.remove_server("flood")
-    assert "stripe__create_refund" in [tool.key for tool in found]
-    assert sum(tool.server == "flood" for tool in found) <= 2
+    assert "stripe__create_refund" in [tool.key for tool in result]
+    assert sum(tool.server == "flood" for tool in result) <= 2
 
 
 @guarantee("rank:flood")
 async def test_the_same_tools_on_a_trusted_server_are_what_the_bounds_keep_away(catalogue: Scout) -> None:
     flood = [{"name": f"refund_{n}", "description": f"Refund a customer's payment {n}"} for n in range(8)]
     await catalogue.index_server_tools("flood", flood, trusted=True)
-    found = [match.tool for match in await catalogue.search_tools("refund a customer's payment", top_k=5)]
+    result = [match.tool for match in await catalogue.search_tools("refund a customer's payment", top_k=5)]
     await catalogue.remove_server("flood")
-    assert sum(tool.server == "flood" for tool in found) == 5
+    assert sum(tool.server == "flood" for tool in result) == 5

@@ -244,10 +244,10 @@ async def test_an_unknown_key_among_several_decides_nothing() -> None:
 @guarantee("catalog:pin")
 async def test_nobody_decides_while_another_process_indexes_the_server() -> None:
     async with scout_over(rows("Sync."), rows("Sync!"), lease_s=0.1) as scout:
-        await scout._store.lease("index:local/:notes", "another process", 60.0)
+        await scout.store.lease("index:local/:notes", "another process", 60.0)
         with pytest.raises(StoreError, match="nothing was changed"):
             await scout.decisions.decide(HERE, ["notes__sync"], "approved")
-        await scout._store.release("index:local/:notes", "another process")
+        await scout.store.release("index:local/:notes", "another process")
         await scout.decisions.decide(HERE, ["notes__sync"], "approved")
 
 

@@ -1,4 +1,4 @@
-"""A catalogue that moves: decisions come along, and no archive speaks a poisoned definition free."""
+"""An imported archive: decisions come with it, and it cannot approve a poisoned definition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from definitions import OTHER, POISON, scout_over
+from definitions import OTHER, POISON, OpenScout, scout_over
 from guarantees import guarantee
 from toolscout import Scout
 from toolscout.indexing.trust import KEPT_OUT
@@ -24,42 +24,42 @@ CHANGED = {**SYNC, "description": "Sync the notes!"}
 
 
 async def archive_of(*rows: dict[str, Any], **verdicts: Verdict) -> list[dict[str, Any]]:
-    """Index rows, decide, and read what an export of it says."""
+    """Index rows, make decisions, and return the rows of an export."""
     out = io.BytesIO()
     async with scout_over(list(rows)) as scout:
         for name, verdict in verdicts.items():
             await scout.decisions.decide(HERE, [f"notes__{name}"], verdict)
-        await export_catalogue(scout._store, out)
+        await export_catalogue(scout.store, out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def without_pins(archive: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out what was decided."""
+    """Omit the decisions."""
     return [{**row, "pin": 0} if row.get("kind") == "end" else row for row in archive if row.get("kind") != "pin"]
 
 
 def forged(archive: list[dict[str, Any]], **lie: Any) -> list[dict[str, Any]]:
-    """Let an archive say something else of the tool, under the fingerprint that it had."""
+    """Change the tool of an archive, but keep its fingerprint."""
     return [
         {**row, **lie, "stamp": "another"} if row.get("kind") == "tool" and row["name"] == "sync" else row
         for row in archive
     ]
 
 
-async def bring(scout: Scout, archive: list[dict[str, Any]]) -> ArchiveReport:
+async def bring(scout: OpenScout, archive: list[dict[str, Any]]) -> ArchiveReport:
     lines = [json.dumps(row).encode() for row in archive]
-    return await import_catalogue(scout._store, lambda: iter(lines), "the archive", settings=scout._settings)
+    return await import_catalogue(scout.store, lambda: iter(lines), "the archive", settings=scout.settings)
 
 
 async def shown(scout: Scout) -> list[str]:
     return [match.tool.name for match in await scout.list_tools()]
 
 
-async def test_what_was_kept_out_stays_out_after_a_move_whatever_it_turns_into() -> None:
+async def test_what_was_kept_out_stays_out_after_an_import_also_when_it_changes() -> None:
     archive = await archive_of(SYNC, OTHER, sync="kept_out")
     async with scout_over() as scout:
-        moved = await bring(scout, archive)
-        assert (moved.decisions, moved.quarantined, await shown(scout)) == (1, 1, ["list"])
+        report = await bring(scout, archive)
+        assert (report.decisions, report.quarantined, await shown(scout)) == (1, 1, ["list"])
         (change,) = await scout.decisions.changes()
         assert (change.quarantine_reason, change.verdict) == (KEPT_OUT, "kept_out")
         for row in (SYNC, CHANGED):
@@ -67,7 +67,7 @@ async def test_what_was_kept_out_stays_out_after_a_move_whatever_it_turns_into()
             assert await shown(scout) == ["list"]
 
 
-async def test_what_was_approved_stays_approved_after_a_move_as_it_was_then() -> None:
+async def test_only_the_approved_definition_stays_approved_after_an_import() -> None:
     archive = await archive_of(EVIL, OTHER, evil="approved")
     async with scout_over() as scout:
         await bring(scout, archive)
@@ -78,7 +78,7 @@ async def test_what_was_approved_stays_approved_after_a_move_as_it_was_then() ->
         assert await shown(scout) == ["list"]
 
 
-async def test_a_definition_that_changes_after_a_move_is_noticed() -> None:
+async def test_a_definition_that_changes_after_an_import_is_noticed() -> None:
     archive = await archive_of(SYNC)
     async with scout_over() as scout:
         await bring(scout, archive)
@@ -95,8 +95,8 @@ async def test_a_tool_that_the_archive_calls_clean_is_screened_all_the_same() ->
         if row.get("key") == "notes__evil":
             row.update({"held": ""} if row["kind"] == "tool" else {"screened": "1:x:y", "found": ""})
     async with scout_over() as scout:
-        moved = await bring(scout, archive)
-        assert (moved.quarantined, await shown(scout)) == (1, ["list"])
+        report = await bring(scout, archive)
+        assert (report.quarantined, await shown(scout)) == (1, ["list"])
         (change,) = await scout.decisions.changes()
         assert " in /description: " in change.quarantine_reason
 
@@ -113,7 +113,7 @@ async def test_a_pin_of_the_store_does_not_vouch_for_other_text_under_its_finger
 
 @pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("lie", [{"description": POISON}, {"category": POISON}, {"tags": [POISON]}, {"id": POISON}])
-async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_often_it_is_brought(
+async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_often_it_is_imported(
     lie: dict[str, Any], pinned: bool
 ) -> None:
     archive = await archive_of(SYNC, OTHER, sync="approved")
@@ -121,8 +121,8 @@ async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_of
     async with scout_over([SYNC, OTHER]) as scout:
         await scout.decisions.decide(HERE, ["notes__sync"], "approved")
         for _ in range(2):
-            moved = await bring(scout, archive)
-            assert (moved.quarantined, await shown(scout)) == (1, ["list"])
+            report = await bring(scout, archive)
+            assert (report.quarantined, await shown(scout)) == (1, ["list"])
         (change,) = await scout.decisions.changes()
         assert change.quarantine_reason
         await scout.index_tools([SYNC, OTHER])
@@ -144,7 +144,7 @@ async def test_other_text_under_a_known_fingerprint_is_a_change_and_withheld_whe
             assert change.before["description"] == SYNC["description"]
 
 
-async def test_an_approval_counts_for_nothing_in_an_archive_once_the_tool_that_it_was_of_is_gone() -> None:
+async def test_an_approval_counts_for_nothing_in_an_archive_once_the_approved_tool_is_gone() -> None:
     archive = forged(without_pins(await archive_of(SYNC, OTHER)), description=POISON)
     async with scout_over([SYNC, OTHER]) as scout:
         await scout.decisions.decide(HERE, ["notes__sync"], "approved")
@@ -168,14 +168,14 @@ async def test_an_archive_of_the_store_itself_changes_nothing_also_where_the_too
             await scout.remove_server("notes")
 
 
-async def test_without_its_screen_a_store_takes_what_it_is_given() -> None:
+async def test_without_the_screen_poisoned_tools_are_imported() -> None:
     async with scout_over(quarantine=False) as scout:
         await bring(scout, await archive_of(EVIL))
         assert await shown(scout) == ["evil"]
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "found"),
+    ("here", "there", "expected"),
     [
         ("kept_out", "approved", "kept_out"),
         ("approved", "kept_out", "kept_out"),
@@ -184,14 +184,14 @@ async def test_without_its_screen_a_store_takes_what_it_is_given() -> None:
         ("seen", "kept_out", "kept_out"),
     ],
 )
-async def test_of_two_decisions_the_more_careful_stands(here: Verdict, there: Verdict, found: Verdict) -> None:
+async def test_of_two_decisions_the_more_careful_stands(here: Verdict, there: Verdict, expected: Verdict) -> None:
     archive = await archive_of(EVIL, evil=there)
     async with scout_over([EVIL]) as scout:
         await scout.decisions.decide(HERE, ["notes__evil"], here)
         await bring(scout, archive)
-        assert await shown(scout) == (["evil"] if found == "approved" else [])
-        (pin,) = await scout._store.records("pin", HERE)
-        assert pin.body["verdict"] == found
+        assert await shown(scout) == (["evil"] if expected == "approved" else [])
+        (pin,) = await scout.store.records("pin", HERE)
+        assert pin.body["verdict"] == expected
 
 
 async def test_an_archive_that_differs_from_what_the_store_pinned_is_a_change_and_withheld_when_strict() -> None:
@@ -208,6 +208,6 @@ async def test_an_archive_that_differs_from_what_the_store_pinned_is_a_change_an
 async def test_what_an_archive_says_is_held_counts_for_nothing_without_a_pin() -> None:
     archive = without_pins(await archive_of(SYNC, OTHER, sync="kept_out"))
     async with scout_over() as scout:
-        moved = await bring(scout, archive)
-        assert (moved.quarantined, await shown(scout)) == (0, ["list", "sync"])
-        assert {pin.body["verdict"] for pin in await scout._store.records("pin", HERE)} == {"seen"}
+        report = await bring(scout, archive)
+        assert (report.quarantined, await shown(scout)) == (0, ["list", "sync"])
+        assert {pin.body["verdict"] for pin in await scout.store.records("pin", HERE)} == {"seen"}
