@@ -1,4 +1,4 @@
-"""What is poisoned or kept out is nowhere: on no surface, in no answer, in no count."""
+"""A quarantined tool is on no surface, in no answer and in no count."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ HELD = [
 async def asked_in_every_way(client: Client, surface: str) -> list[str]:
     """Return everything that a surface says, for what is there and for what is not."""
     listed = await client.list_tools()
-    said = [listed.model_dump_json()]
+    answers = [listed.model_dump_json()]
     names = {tool.name for tool in listed.tools}
     asked: list[tuple[str, dict[str, Any]]] = [
         ("search_tools", {"query": ["sync all the notes", "contraband smuggling", "notes__sync"], "limit": 50}),
@@ -88,26 +88,26 @@ async def asked_in_every_way(client: Client, surface: str) -> list[str]:
     ]
     for name, arguments in asked:
         if name in names:
-            said.append((await client.call_tool(name, arguments)).model_dump_json())
+            answers.append((await client.call_tool(name, arguments)).model_dump_json())
     try:
-        said.append((await client.call_tool("notes__sync", {})).model_dump_json())
+        answers.append((await client.call_tool("notes__sync", {})).model_dump_json())
     except MCPError as error:
-        said.append(str(error))
-    return said
+        answers.append(str(error))
+    return answers
 
 
 @guarantee("catalog:quarantine")
 @pytest.mark.parametrize("surface", ["compact", "browse", "registry", "all"])
 @pytest.mark.parametrize(("definitions", "after"), HELD)
-async def test_a_held_tool_is_as_if_it_were_not_there_on_every_surface(
+async def test_a_quarantined_tool_does_not_exist_on_any_surface(
     surface: str, definitions: list[dict[str, Any]], after: Any
 ) -> None:
     async def everything(*shown: dict[str, Any], after: Any = None) -> list[str]:
         async with gateway_over(*shown, surface=surface, after=after) as (gateway, server):
             async with Client(gateway.server) as client:
-                said = await asked_in_every_way(client, surface)
+                answers = await asked_in_every_way(client, surface)
             assert not [call for call in server.calls if call.name == "sync"]
-        return [untimed(text) for text in said]
+        return [untimed(text) for text in answers]
 
     assert await everything(*definitions, after=after) == await everything(*HONEST)
 
@@ -120,15 +120,15 @@ def untimed(text: str) -> str:
 
 @guarantee("catalog:quarantine")
 @pytest.mark.parametrize(("definitions", "after"), HELD)
-async def test_a_held_tool_is_in_no_answer_of_the_library(definitions: list[dict[str, Any]], after: Any) -> None:
+async def test_a_quarantined_tool_is_in_no_answer_of_the_library(definitions: list[dict[str, Any]], after: Any) -> None:
     async def everything(*shown: dict[str, Any], after: Any = None) -> list[Any]:
         async with scout_over([{**row, "server": "notes"} for row in shown]) as scout:
             if after:
                 await after(scout)
             answers: list[Any] = []
             for ranker in ("hybrid", "semantic", "keyword", "fuzzy", "boosted"):
-                found = await scout.search_tools("sync all the notes", ranker=ranker, threshold=0, top_k=50)
-                answers.append(found.timed(0))
+                answer = await scout.search_tools("sync all the notes", ranker=ranker, threshold=0, top_k=50)
+                answers.append(answer.timed(0))
             answers += [
                 [item.tool.key for item in await scout.discover_tools("sync all the notes")],
                 [item.tool.key for item in await scout.discover_tools("contraband", similarity_threshold=0.0)],
@@ -149,9 +149,9 @@ async def test_a_held_tool_is_in_no_answer_of_the_library(definitions: list[dict
                 answers.append((str(caught.value), caught.value.suggestions))
             return answers
 
-    with_held, without = await everything(*definitions, after=after), await everything(*HONEST)
-    for found, expected in zip(with_held, without, strict=True):
-        assert found == expected
+    with_quarantined, without = await everything(*definitions, after=after), await everything(*HONEST)
+    for answer, expected in zip(with_quarantined, without, strict=True):
+        assert answer == expected
 
 
 @guarantee("catalog:quarantine")
@@ -159,9 +159,9 @@ async def test_a_poisoned_tool_says_what_was_found_where_and_comes_in_when_it_is
     async with scout_over([{**POISONED, "server": "notes"}, OTHER]) as scout:
         (change,) = await scout.decisions.changes(Scope())
         assert change.quarantine_reason
-        found = {item.rule: item for item in change.findings}["override"]
-        assert (found.where, found.severity) == ("/description", "quarantine")
-        assert "previous instructions" in found.excerpt
+        finding = {item.rule: item for item in change.findings}["override"]
+        assert (finding.where, finding.severity) == ("/description", "quarantine")
+        assert "previous instructions" in finding.excerpt
         await scout.decisions.decide(Scope(), ["notes__sync"], "approved")
         assert len(await scout.list_tools()) == 2
         await scout.index_tools([{**POISONED, "server": "notes"}, OTHER])

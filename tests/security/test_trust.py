@@ -144,10 +144,23 @@ def test_an_overlay_that_goes_uncovers_no_text_that_was_never_screened() -> None
     assert judge_tool(tool_of(raw), first.pin, screened=True, strict=False, now=2.0).tool.quarantine_reason
 
 
+@guarantee("catalog:quarantine")
+def test_a_definition_is_screened_again_when_the_rules_change() -> None:
+    raw = {**WHOLE, "description": POISON}
+    pin = judge_tool(tool_of(raw), None, screened=True, strict=False, now=1.0).pin
+    assert pin is not None
+    _, screened_definition = pin.screened.split(":", 1)
+    older = replace(pin, screened=f"1:{screened_definition}", found="")
+    judged = judge_tool(tool_of(raw), older, screened=True, strict=False, now=2.0)
+    assert judged.tool.quarantine_reason
+    assert judged.pin == pin
+    assert not judge_tool(tool_of(raw), replace(pin, found=""), screened=True, strict=False, now=2.0).pin
+
+
 @guarantee("catalog:pin")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("screened", [False, True])
-def test_what_is_kept_out_stays_out_whatever_it_turns_into(strict: bool, screened: bool) -> None:
+def test_what_is_kept_out_stays_out_also_when_it_changes(strict: bool, screened: bool) -> None:
     pin = Pin(key="notes__sync", fingerprint=tool_of(WHOLE).fingerprint, verdict="kept_out")
     for raw in (WHOLE, {**WHOLE, "description": "Harmless."}):
         assert (
@@ -156,7 +169,7 @@ def test_what_is_kept_out_stays_out_whatever_it_turns_into(strict: bool, screene
 
 
 @guarantee("catalog:pin")
-def test_what_was_approved_is_approved_as_it_was_then() -> None:
+def test_an_approval_covers_the_approved_definition_only() -> None:
     raw = {**WHOLE, "description": POISON}
     pin = Pin(key="notes__sync", fingerprint=tool_of(raw).fingerprint, verdict="approved")
     assert not judge_tool(tool_of(raw), pin, screened=True, strict=True, now=2.0).tool.quarantine_reason
