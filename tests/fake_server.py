@@ -51,7 +51,7 @@ def drip(request):
 
 
 def huge(request, size, *, id_last):
-    """Stream one answer of `size` bytes, with its id first (as Python servers write it) or last (as TypeScript ones do)."""
+    """Stream one answer of `size` bytes, its id first (as Python servers write it) or last (as TypeScript ones do)."""
     with LOCK:
         OUT.write(b'{"jsonrpc":"2.0",' if id_last else b'{"jsonrpc":"2.0","id":%d,' % request)
         OUT.write(b'"result":{"content":[{"type":"text","text":"')
