@@ -1,18 +1,21 @@
 """The architecture as data: each package of `toolscout`, what it is for, and which packages it may import.
 
-`tests/test_architecture.py` compares the code with this table. `python tests/architecture.py` prints the table of
-docs/architecture.md, and a test compares the two.
+`tests/test_architecture.py` compares the code with this table. `python tests/architecture.py` writes the drawing and
+the table into docs/architecture.md, and a test compares them.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "toolscout"
 MODULES = sorted(SOURCE.rglob("*.py"))
+PAGE = SOURCE.parent.parent / "docs" / "architecture.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,57 +35,103 @@ class Package:
 LAYERS: dict[str, tuple[Package, ...]] = {
     "Foundation": (
         Package("errors", "every error, as one tree"),
-        Package("settings", "every limit and default, one environment variable each", "errors"),
-        Package("models", "frozen data that travels between the stages", "errors"),
-        Package("tool_keys", "`<server>__<tool>`: slugs, keys, collisions"),
         Package("text", "words, stems, scripts, stop words, token counts"),
+        Package("tool_keys", "`<server>__<tool>`: slugs, keys, collisions"),
+        Package("data", "rules and word lists that are shipped as files"),
         Package("sample", "a small bundled catalogue"),
+        Package("jsonrpc_lines", "JSON-RPC messages, one a line, over a pipe"),
+        Package("settings", "every limit and default, one environment variable each", "errors"),
+        Package("fields", "values read from JSON and TOML, with the path of a wrong one", "errors"),
+        Package("models", "frozen values that travel between the stages", "errors text"),
+        Package("suggestions", "did you mean ...?", "errors models tool_keys"),
+        Package("arguments", "arguments checked against a schema, and repaired", "errors models"),
     ),
     "Shared": (
         Package("ports", "the Protocols that adapters implement", "models"),
-        Package("policy", "who may see and call what; limits; API keys", "errors models ports"),
-        Package("config", "the operator's files, read into data", "errors models tool_keys"),
+        Package("policy", "who may see and call what; limits; claims; API keys", "errors models"),
+        Package("config", "the operator's files, read into values", "errors fields models tool_keys"),
         Package("telemetry", "audit log, events, redaction", "errors models"),
-        Package("chat", "the formats of the chat APIs", "errors models"),
+        Package("chat", "the formats of the chat APIs", "errors models text"),
+        Package("mcp_tools", "an MCP tool made of a typed function", "arguments errors models suggestions"),
+        Package("sources", "tools from rows and from authors' providers", "errors models ports tool_keys"),
     ),
     "Adapters": (
-        Package("sources", "tools from rows and from authors' providers", "errors models ports tool_keys"),
-        Package("downstream", "connections to MCP servers", "config errors models ports settings tool_keys"),
+        Package(
+            "downstream",
+            "connections to MCP servers",
+            "config errors jsonrpc_lines models ports settings tool_keys",
+        ),
         Package("storage", "SQLite, PostgreSQL and the index in memory", "errors models ports settings telemetry text"),
         Package("embedding", "text to vectors", "errors models ports settings"),
     ),
     "Pipelines": (
-        Package("indexing", "a server's tools to one published generation", "errors models ports settings text"),
-        Package("discovery", "a request to ranked tools", "errors models ports settings telemetry text"),
-        Package("execution", "a key and arguments to a result", "errors models policy ports telemetry"),
+        Package(
+            "indexing",
+            "definitions to one published generation",
+            "data errors models ports settings text tool_keys",
+        ),
+        Package(
+            "discovery",
+            "a request to ranked tools",
+            "chat data errors models ports settings suggestions telemetry text",
+        ),
+        Package("execution", "a key and arguments to a result", "arguments errors models policy ports telemetry"),
     ),
     "Centre": (
         Package(
             "scout",
             "the facade; the only place where adapters meet pipelines",
             "chat config discovery downstream embedding errors execution indexing models policy ports settings sources "
-            "storage telemetry tool_keys",
+            "storage suggestions telemetry tool_keys",
         ),
     ),
     "Entry points": (
-        Package("gateway", "the MCP server for agents", "config errors models policy ports scout settings tool_keys"),
-        Package("registry", "`ToolRegistry` for authors of servers", "errors models ports scout settings"),
+        Package(
+            "gateway",
+            "the MCP server for agents",
+            "config errors jsonrpc_lines mcp_tools models policy ports scout settings tool_keys",
+        ),
+        Package(
+            "registry",
+            "`ToolRegistry` for authors of servers",
+            "arguments errors mcp_tools models ports scout settings sources suggestions",
+        ),
+        Package("testing", "a live server in memory, for tests of programs", "errors models ports tool_keys"),
+    ),
+    "Top": (
+        Package("__init__", "the public API", "chat errors models ports registry scout settings"),
         Package(
             "cli",
             "the `toolscout` command",
-            "config errors gateway models policy ports sample scout settings storage telemetry tool_keys",
+            "config errors gateway models policy ports sample scout settings telemetry text tool_keys __init__",
         ),
         Package("__main__", "`python -m toolscout`", "cli"),
-        Package("", "the public API", "errors models ports registry scout settings"),
     ),
 }
 PACKAGES = {package.name: package for layer in LAYERS.values() for package in layer}
 
+DRIVERS = {
+    "faiss": "storage",
+    "h11": "gateway",
+    "httpcore2": "downstream",
+    "httpx2": "downstream embedding gateway",
+    "jwt": "gateway",
+    "mcp": "downstream gateway jsonrpc_lines registry sources",
+    "onnxruntime": "embedding",
+    "psycopg": "storage",
+    "rich": "cli",
+    "sqlite3": "storage",
+    "starlette": "gateway registry",
+    "tokenizers": "embedding",
+    "typer": "cli",
+    "uvicorn": "gateway",
+}
+"""Libraries that do I/O or are slow to load, and the packages that import them."""
 
-def package_of(path: Path) -> str:
-    """Return the package that a file belongs to; the public API in `toolscout/__init__.py` is the empty name."""
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    return "" if parts == ("__init__",) else parts[0]
+
+def package_of(module: str) -> str:
+    """Return the package of a dotted module name; `toolscout` itself, the public API, is `__init__`."""
+    return [*module.split("."), "__init__"][1]
 
 
 def module_of(path: Path) -> str:
@@ -91,27 +140,69 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(path: Path, modules: frozenset[str]) -> Iterator[str]:
+MODULE_NAMES = frozenset(map(module_of, MODULES))
+
+
+def imports_of(path: Path) -> set[str]:
     """Return the modules of `toolscout` that a file imports, wherever in the file."""
+    imports: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "toolscout":
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                yield name if name in modules else node.module
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            imports |= {name if name in MODULE_NAMES else node.module for name in names}
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "toolscout")
+            imports |= {alias.name for alias in node.names if alias.name.split(".")[0] == "toolscout"}
+    return imports
+
+
+def libraries_of(path: Path) -> set[str]:
+    """Return the top-level names of all that a file imports, and of what it loads with `import_module`."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names |= {item.value for item in node.args if isinstance(item, ast.Constant)}
+    return {name.split(".")[0] for name in names}
+
+
+def find_cycle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Return nodes that lead back to the first of them, or nothing."""
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        return tuple(reversed(error.args[1]))
+    return ()
 
 
 def drawing() -> str:
-    """Write the layers, bottom last, and what each package may import."""
+    """Draw the layers and the imports between packages; one that others lead to anyway is not drawn."""
+    reach: dict[str, set[str]] = {}
+    for name in TopologicalSorter({name: item.may_import for name, item in PACKAGES.items()}).static_order():
+        reach[name] = set(PACKAGES[name].may_import).union(*(reach[item] for item in PACKAGES[name].may_import))
+    lines = ["```mermaid", "flowchart TD"]
+    for layer, packages in reversed(LAYERS.items()):
+        lines += [f'    subgraph "{layer}"', *(f"        {package.name}" for package in packages), "    end"]
+    for package in PACKAGES.values():
+        indirect = set().union(*(reach[item] for item in package.may_import))
+        lines += [f"    {package.name} --> {item}" for item in sorted(package.may_import - indirect)]
+    return "\n".join([*lines, "```"])
+
+
+def table() -> str:
+    """Write what each package is and imports, the highest layer first."""
     lines = ["| layer | package | what it is | imports |", "|---|---|---|---|"]
     for layer, packages in reversed(LAYERS.items()):
         for package in packages:
-            name = package.name or "__init__"
             imports = ", ".join(sorted(package.may_import)) or "nothing of toolscout"
-            lines.append(f"| {layer} | `{name}` | {package.purpose} | {imports} |")
+            lines.append(f"| {layer} | `{package.name}` | {package.purpose} | {imports} |")
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    print(drawing())  # noqa: T201
+    page = PAGE.read_text("utf-8")
+    page = re.sub(r"```mermaid\n.*?```", lambda _: drawing(), page, count=1, flags=re.S)
+    page = re.sub(r"^\| layer \|.*?(?=\n\n)", lambda _: table(), page, count=1, flags=re.S | re.M)
+    PAGE.write_text(page, "utf-8")

@@ -4,70 +4,69 @@ import ast
 import inspect
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import toolscout
+from architecture import (
+    DRIVERS,
+    LAYERS,
+    MODULES,
+    PACKAGES,
+    SOURCE,
+    find_cycle,
+    imports_of,
+    libraries_of,
+    module_of,
+    package_of,
+)
 
-SOURCE = Path(toolscout.__file__).parent
-MODULES = sorted(path for path in SOURCE.rglob("*.py"))
-
-BASE = {"errors", "settings", "fields", "tool_keys", "text", "data", "jsonrpc_lines"}
-BOTTOM = BASE | {"models", "suggestions", "arguments"}
-SHARED = {"ports", "policy", "config", "telemetry"}
-ADAPTERS = {"downstream", "sources", "storage", "embedding"}
-PIPELINES = {"indexing", "discovery", "execution"}
-ENTRY_POINTS = {"cli", "gateway", "registry"}
-DATA = {"sample", "model"}
-
-MAY_IMPORT = {
-    **dict.fromkeys(BASE, BASE),
-    "models": BASE,
-    **dict.fromkeys(("suggestions", "arguments", "chat"), BASE | {"models"}),
-    **dict.fromkeys(SHARED, BOTTOM | SHARED),
-    **dict.fromkeys(ADAPTERS, BOTTOM | SHARED),
-    **dict.fromkeys(PIPELINES, BOTTOM | SHARED),
-    "discovery": BOTTOM | SHARED | {"chat"},
-    "mcp_tools": BOTTOM,
-    "scout": BOTTOM | SHARED | ADAPTERS | PIPELINES | {"chat"},
-    "gateway": BOTTOM | SHARED | {"scout", "mcp_tools"},
-    "registry": BOTTOM | SHARED | {"scout", "sources", "mcp_tools"},
-    "cli": BOTTOM | SHARED | ADAPTERS | PIPELINES | DATA | {"scout", "gateway", ""},
-    "testing": BOTTOM | SHARED,
-    "sample": set(),
-    "__main__": {"cli"},
-    "": BOTTOM | SHARED | {"chat", "scout", "registry"},
-}
+NAMES = {layer: {package.name for package in packages} for layer, packages in LAYERS.items()}
 
 
-def package_of(path):
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    return "" if parts == ("__init__",) else parts[0]
+def test_every_package_imports_exactly_what_the_table_lists():
+    imports: dict[str, set[str]] = {package_of(module_of(path)): set() for path in MODULES}
+    for path in MODULES:
+        package = package_of(module_of(path))
+        imports[package] |= {package_of(module) for module in imports_of(path)} - {package}
+    assert imports == {name: set(package.may_import) for name, package in PACKAGES.items()}
 
 
-def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "toolscout":
-            below = node.module.split(".")[1:]
-            yield from [below[0]] if below else [alias.name for alias in node.names]
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "toolscout":
-                    yield alias.name.split(".")[1] if "." in alias.name else ""
+def test_no_layer_imports_a_higher_one():
+    below: set[str] = set()
+    for layer, packages in LAYERS.items():
+        below |= NAMES[layer]
+        assert all(package.may_import <= below for package in packages)
+    assert not find_cycle({name: package.may_import for name, package in PACKAGES.items()})
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_every_import_goes_downwards(path):
-    package = package_of(path)
-    assert package in MAY_IMPORT, f"{package} has no place in the architecture"
-    wrong = set(imports_of(path)) - MAY_IMPORT[package] - {package}
-    assert not wrong, f"{path.name} may not import {sorted(wrong)}"
+@pytest.mark.parametrize("layer", ["Adapters", "Pipelines", "Entry points"])
+def test_packages_of_one_layer_do_not_know_one_another(layer):
+    assert not any(package.may_import & NAMES[layer] for package in LAYERS[layer])
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_module_passes_400_lines(path):
-    assert len(path.read_text("utf-8").splitlines()) <= 400
+def test_adapters_and_pipelines_meet_in_the_centre_alone():
+    adapters, pipelines = NAMES["Adapters"], NAMES["Pipelines"]
+    assert not any(package.may_import & adapters for package in LAYERS["Pipelines"])
+    for package in (*LAYERS["Entry points"], *LAYERS["Top"]):
+        assert not package.may_import & (adapters | pipelines), package.name
+
+
+def test_no_modules_import_one_another_in_a_circle():
+    assert not find_cycle({module_of(path): imports_of(path) for path in MODULES})
+
+
+def test_class_names_are_unique():
+    trees = [ast.parse(path.read_text("utf-8")) for path in MODULES]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_module_passes_400_lines():
+    lines = {module_of(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert [module for module, count in lines.items() if count > 400] == []
 
 
 def test_a_publication_is_made_in_one_place():
@@ -78,15 +77,10 @@ def test_a_publication_is_made_in_one_place():
     assert [path.relative_to(SOURCE).as_posix() for path in MODULES if makes_one(path)] == ["indexing/publish.py"]
 
 
-def test_only_adapters_and_edges_import_drivers_and_servers():
-    heavy = {"sqlite3", "onnxruntime", "tokenizers", "faiss", "httpx2", "mcp", "psycopg"}
-    for path in MODULES:
-        if package_of(path) in ADAPTERS | ENTRY_POINTS | {"jsonrpc_lines"}:
-            continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            assert not heavy & {name.split(".")[0] for name in names}, path
+@pytest.mark.parametrize("library", DRIVERS)
+def test_a_driver_is_imported_by_its_own_packages_alone(library):
+    packages = {package_of(module_of(path)) for path in MODULES if library in libraries_of(path)}
+    assert packages == set(DRIVERS[library].split())
 
 
 def test_all_lists_exactly_what_is_public_and_in_order():

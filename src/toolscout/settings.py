@@ -267,6 +267,12 @@ class Settings:
                 )
 
 
+def sqlite_file(url: str) -> Path | None:
+    """Return the file of a `sqlite:///` address, and None for any other address."""
+    name = url.removeprefix("sqlite:///")
+    return Path(name).expanduser() if name and name != url else None
+
+
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
     """Return a warning for each `TOOLSCOUT_*` variable that is not a setting, without its value."""
     from difflib import get_close_matches

@@ -89,7 +89,7 @@ def test_json_and_a_pipe_exclude_one_another(toolscout, sample_store):
         (
             "broken.jsonl",
             HEADER + b'{"kind":\n',
-            "line 2: it is no JSON",
+            "line 2: it is not JSON",
         ),
         ("broken.jsonl.gz", b"this is not compressed", "cannot be read"),
         ("cut.jsonl.gz", gzip.compress(b"x" * 10_000, mtime=0)[:20], "cannot be read"),

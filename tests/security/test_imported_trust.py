@@ -11,8 +11,7 @@ import pytest
 from definitions import OTHER, POISON, OpenScout, scout_over
 from guarantees import guarantee
 from toolscout import Scout
-from toolscout.indexing.trust import KEPT_OUT
-from toolscout.models import Scope, Verdict
+from toolscout.models import KEPT_OUT, Scope, Verdict
 from toolscout.scout.transfer import ArchiveReport, export_catalogue, import_catalogue
 
 pytestmark = guarantee("catalog:pin", "catalog:quarantine", "store:move")

@@ -23,8 +23,8 @@ from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import StoreError
 from toolscout.indexing.normalize import normalize_tool
-from toolscout.indexing.trust import CHANGED, KEPT_OUT, judge_tool
-from toolscout.models import Overlay, Pin, Scope, Server
+from toolscout.indexing.trust import CHANGED, judge_tool
+from toolscout.models import KEPT_OUT, Overlay, Pin, Scope, Server
 
 SERVER = Server(key="notes", title="notes")
 HERE = Scope()

@@ -7,35 +7,19 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from toolscout.errors import InputFileError, UsageError
 
 if TYPE_CHECKING:
-    from toolscout.ports import Progress, Store
+    from toolscout.ports import Progress
     from toolscout.scout.transfer import ArchiveReport
 
 STREAM = "-"
-
-
-@asynccontextmanager
-async def opened_store(url: str | None) -> AsyncIterator[Store]:
-    """Open the store alone: a catalogue is moved without its servers and without a model."""
-    from toolscout.policy.rules import Rules
-    from toolscout.settings import Settings
-    from toolscout.storage import open_store
-
-    settings = Settings.from_env()
-    store = open_store(replace(settings, store=url) if url else settings, Rules())
-    try:
-        await store.open()
-        yield store
-    finally:
-        await store.close()
 
 
 @contextmanager

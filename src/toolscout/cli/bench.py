@@ -87,9 +87,9 @@ def bench(
 async def _bench(sizes: list[int]) -> dict[str, Any]:
     from dataclasses import replace
 
-    from toolscout.embedding import open_embedder
     from toolscout.sample import path
     from toolscout.scout import Scout
+    from toolscout.scout.parts import open_embedder
     from toolscout.settings import Settings
 
     sample = [json_module.loads(line) for line in path().read_text("utf-8").splitlines()]

@@ -10,7 +10,7 @@ import typer
 from toolscout.cli import options
 from toolscout.cli.empty_results import empty_catalogue_reason
 from toolscout.errors import ToolNotFoundError, UnknownCategoryError, UnknownServerError
-from toolscout.models import LOCAL, Answer, Caller, Metadata, ToolMatch
+from toolscout.models import LOCAL, Answer, Caller
 
 if TYPE_CHECKING:
     from toolscout.scout import Scout
@@ -42,27 +42,14 @@ def list_(
     from typing import cast
 
     from toolscout.cli.output import console, print_json, show_answer
-    from toolscout.discovery.checks import check_detail
     from toolscout.models import Detail
 
     async def list_tools(scout: Scout, caller: Caller) -> Answer:
+        level = cast("Detail", detail)
         if disabled:
-            check_detail(detail)
-            matches = [
-                ToolMatch(tool=tool, detail=cast("Detail", detail))
-                for tool in await scout.decisions.switched_off(caller)
-                if server in (None, tool.server, tool.server_title)
-                and (category is None or category.casefold() == tool.category.casefold())
-            ]
-            counts = Metadata(total=len(matches), matched=len(matches), returned=len(matches))
-            return Answer(matches=tuple(matches), metadata=counts)
+            return await scout.decisions.switched_off(caller, detail=level, category=category, server=server)
         return await scout.list_tools(
-            detail=cast("Detail", detail),
-            category=category,
-            server=server,
-            page=page,
-            page_size=page_size,
-            caller=caller,
+            detail=level, category=category, server=server, page=page, page_size=page_size, caller=caller
         )
 
     answer, empty_reason = _browse(store, options.caller_named(user, tenant, group), list_tools)

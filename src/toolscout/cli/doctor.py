@@ -13,7 +13,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
-from toolscout.settings import Settings, unknown_variables
+from toolscout.settings import Settings, sqlite_file, unknown_variables
 from toolscout.telemetry import without_password
 
 _FILL = "`toolscout index --tools F.jsonl`, or `--sample` to try it"
@@ -121,7 +121,7 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
 
 
 async def _model(settings: Settings) -> Check:
-    from toolscout.embedding import open_embedder
+    from toolscout.scout.parts import open_embedder
 
     try:
         embedder = open_embedder(settings)
@@ -138,8 +138,7 @@ async def _model(settings: Settings) -> Check:
 
 async def _catalogue(settings: Settings) -> list[Check]:
     from toolscout.models import Caller
-    from toolscout.policy.rules import Rules
-    from toolscout.storage import open_store, sqlite_file
+    from toolscout.scout.parts import opened_store
 
     where, file = without_password(settings.store_url), sqlite_file(settings.store_url)
     if file and not file.exists() and _may_be_made(file):
@@ -148,13 +147,9 @@ async def _catalogue(settings: Settings) -> list[Check]:
             Check(what="catalogue", ok=True, detail="0 tools", fix=_FILL),
         ]
     try:
-        store = open_store(settings, Rules())
-        await store.open()
-        try:
+        async with opened_store(settings) as store:
             overview = await store.overview(Caller())
             behind = len(await store.unembedded(overview.model_id)) if overview.model_id else 0
-        finally:
-            await store.close()
     except ToolscoutError as error:
         return [_bad("store", error)]
     findings = [Check(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]

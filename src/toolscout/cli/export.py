@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,8 +32,12 @@ def export(
 
 
 async def _export(file: str, store: str | None, *, quiet: bool) -> ArchiveReport:
+    from toolscout.scout.parts import opened_store
     from toolscout.scout.transfer import export_catalogue
+    from toolscout.settings import Settings
 
-    async with archive_files.opened_store(options.existing(store)) as opened:
+    settings = Settings.from_env()
+    settings = replace(settings, store=options.existing(store) or settings.store)
+    async with opened_store(settings) as opened:
         with archive_files.progress_bar("exporting", quiet=quiet) as progress, archive_files.written(file) as out:
             return await export_catalogue(opened, out, progress)

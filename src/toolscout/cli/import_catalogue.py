@@ -36,9 +36,10 @@ def import_catalogue(
 
 
 async def _import(file: str, settings: Settings, *, quiet: bool) -> ArchiveReport:
+    from toolscout.scout.parts import opened_store
     from toolscout.scout.transfer import import_catalogue as move_in
 
     with archive_files.readable(file) as read:
-        async with archive_files.opened_store(settings.store) as opened:
+        async with opened_store(settings) as opened:
             with archive_files.progress_bar("importing", quiet=quiet) as progress:
                 return await move_in(opened, read, file, progress, settings=settings)

@@ -12,7 +12,7 @@ import typer
 
 from toolscout.errors import StoreError
 from toolscout.models import LOCAL, Caller
-from toolscout.settings import Settings, data_folder
+from toolscout.settings import Settings, data_folder, sqlite_file
 
 _Result = TypeVar("_Result")
 
@@ -49,8 +49,6 @@ def caller_named(user: str | None = None, tenant: str = LOCAL, groups: list[str]
 
 def existing(store: str | None) -> str | None:
     """Return the named store. For a command that only reads, a missing file is an error, not a new catalogue."""
-    from toolscout.storage import sqlite_file
-
     path = sqlite_file(store or Settings.from_env().store)
     if path is not None and not path.exists():
         raise StoreError(f"there is no catalogue at {path}", hint="check the path; `toolscout index` creates one")

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolscout.indexing.trust import KEPT_OUT
-from toolscout.models import Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
+from toolscout.models import KEPT_OUT, Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
 from toolscout.text import shorten
 
 _SHOWN_REASONS = 10

@@ -12,12 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from toolscout.indexing.screen import quarantines, screen_tool, screen_version
-from toolscout.models import Change, Pin, Record, Scope, Tool, Verdict
+from toolscout.models import KEPT_OUT, Change, Pin, Record, Scope, Tool, Verdict
 
 PIN_KIND = "pin"
 """The kind of record under which a store keeps pins."""
 
-KEPT_OUT = "kept out by hand"
 CHANGED = "its definition has changed and is not approved"
 
 

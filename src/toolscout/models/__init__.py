@@ -18,7 +18,7 @@ from toolscout.models.catalogue import (
 )
 from toolscout.models.chat import ChatSelection, ChatTurn, DiscoveredTool, Origin
 from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
-from toolscout.models.records import ApiKey, Change, Pin, Record, Verdict
+from toolscout.models.records import KEPT_OUT, ApiKey, Change, Pin, Record, Verdict
 from toolscout.models.tools import (
     LOCAL,
     TEMPLATE,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIELDS",
+    "KEPT_OUT",
     "LOCAL",
     "TEMPLATE",
     "Answer",

@@ -35,6 +35,9 @@ class ApiKey:
 Verdict = Literal["seen", "approved", "kept_out"]
 """What was decided of a definition: taken as it came first, approved by hand, or kept out by hand."""
 
+KEPT_OUT = "kept out by hand"
+"""The quarantine reason of a tool that an operator keeps out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:

@@ -154,9 +154,9 @@ def _with_fastmcp_context(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     def call(*positional: Any, **arguments: Any) -> Any:
-        from toolscout.registry.attach.fastmcp import fastmcp_context
+        from fastmcp.server.dependencies import get_context
 
-        return function(*positional, **arguments, **{name: fastmcp_context()})
+        return function(*positional, **arguments, **{name: get_context()})
 
     async def call_async(*positional: Any, **arguments: Any) -> Any:
         return await call(*positional, **arguments)

@@ -9,10 +9,23 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from toolscout.discovery.checks import check_detail
 from toolscout.errors import StoreError, ToolNotFoundError
 from toolscout.indexing.publish import read_pins
-from toolscout.indexing.trust import KEPT_OUT, change_of, write_pin
-from toolscout.models import Caller, Change, Pin, Scope, Tool, Verdict
+from toolscout.indexing.trust import change_of, write_pin
+from toolscout.models import (
+    KEPT_OUT,
+    Answer,
+    Caller,
+    Change,
+    Detail,
+    Metadata,
+    Pin,
+    Scope,
+    Tool,
+    ToolMatch,
+    Verdict,
+)
 from toolscout.ports import Store
 from toolscout.scout.indexer import Indexer
 from toolscout.suggestions import did_you_mean, tool_not_found
@@ -37,14 +50,25 @@ class Decisions:
             await self._store.set_enabled(scope, key, enabled)
             self._audit.write_act("tools.enable" if enabled else "tools.disable", scope, tool=key)
 
-    async def switched_off(self, caller: Caller) -> list[Tool]:
-        """Return the tools of the caller and their tenant that are off, by hand or by the config, in order of keys."""
+    async def switched_off(
+        self, caller: Caller, *, detail: Detail = "minimal", category: str | None = None, server: str | None = None
+    ) -> Answer:
+        """List the tools of the caller and their tenant that are off, by hand or by the config, in order of keys."""
+        check_detail(detail)
         tools: dict[str, Tool] = {}
         for scope in (Scope(tenant=caller.tenant), caller.scope):
             switches = await self._store.switches(scope)
             for tool in await self._store.stored_tools(scope):
                 tools[tool.key] = replace(tool, enabled=switches.get(tool.key, tool.enabled))
-        return [tools[key] for key in sorted(tools) if not tools[key].enabled]
+        matches = tuple(
+            ToolMatch(tool=tool, detail=detail)
+            for _, tool in sorted(tools.items())
+            if not tool.enabled
+            and server in (None, tool.server, tool.server_title)
+            and (category is None or category.casefold() == tool.category.casefold())
+        )
+        count = len(matches)
+        return Answer(matches=matches, metadata=Metadata(total=count, matched=count, returned=count))
 
     async def changes(self, scope: Scope | None = None) -> list[Change]:
         """Return the tools of a scope, or of all, whose definition is not the pinned one or that are in quarantine."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from toolscout.errors import SettingError
 from toolscout.ports import AccessFilter, Store
-from toolscout.settings import Settings
+from toolscout.settings import Settings, sqlite_file
 from toolscout.telemetry import without_password
 
 
@@ -25,12 +23,6 @@ def open_store(settings: Settings, access: AccessFilter) -> Store:
     raise SettingError(
         f"{without_password(url)!r} names no store", hint="use memory:, sqlite:///PATH or postgresql://..."
     )
-
-
-def sqlite_file(url: str) -> Path | None:
-    """Return the file of a `sqlite:///` address, and None for any other address."""
-    name = url.removeprefix("sqlite:///")
-    return Path(name).expanduser() if name and name != url else None
 
 
 def _postgres(url: str, access: AccessFilter, settings: Settings) -> Store:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
@@ -10,13 +10,10 @@ from mcp.server.mcpserver import MCPServer
 from toolscout.errors import InvalidValueError
 from toolscout.registry.attach.lowlevel import attach_lowlevel
 from toolscout.registry.attach.mcpserver import attach_mcpserver
-from toolscout.registry.attach.registry_tools import make_tools
-
-if TYPE_CHECKING:
-    from toolscout.registry.registry import ToolRegistry
+from toolscout.registry.attach.registry_tools import SearchableTools, make_tools
 
 
-def attach(registry: ToolRegistry, server: Any, *, search_name: str, execute_name: str) -> None:
+def attach(registry: SearchableTools, server: Any, *, search_name: str, execute_name: str) -> None:
     """Add the two tools in the way of the server's kind."""
     if search_name == execute_name:
         raise InvalidValueError(f"both tools are named {search_name!r}", hint="give them different names")

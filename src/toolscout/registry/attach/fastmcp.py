@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastmcp import Context as FastMCPContext
 from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.providers import LocalProvider
@@ -55,11 +54,6 @@ def attach_fastmcp(server: FastMCP[Any], tools: Sequence[McpTool]) -> None:
     for tool in tools:
         provider.add_tool(_FastMCPTool.of(tool))
     server.add_provider(provider)
-
-
-def fastmcp_context() -> FastMCPContext:
-    """Return FastMCP's context of the request, for a handler that asks for it."""
-    return get_context()
 
 
 def _sdk_context(arguments: dict[str, Any], name: str) -> Context[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
@@ -12,11 +12,9 @@ from mcp_types import Tool as SdkTool
 from pydantic import Field, WithJsonSchema
 
 from toolscout.mcp_tools import McpTool, answer_result, mcp_tool
+from toolscout.models import Answer
 from toolscout.registry.registered_tools import use_context
 from toolscout.registry.tool_results import Result, error_for_model, with_repairs
-
-if TYPE_CHECKING:
-    from toolscout.registry.registry import ToolRegistry
 
 RankerName = Literal["hybrid", "semantic", "keyword", "fuzzy", "boosted"]
 Query = Annotated[str, Field(description="what the tool should do, in plain words, or a part of its name")]
@@ -28,7 +26,21 @@ Arguments = Annotated[
 ]
 
 
-def make_tools(registry: ToolRegistry, search_name: str, execute_name: str) -> tuple[McpTool, McpTool]:
+class SearchableTools(Protocol):
+    """What the two tools need of a registry."""
+
+    @property
+    def ranker(self) -> str:
+        """The ranker of searches that do not name one."""
+
+    async def search(self, query: str, *, limit: int, ranker: str) -> Answer:
+        """Find tools."""
+
+    async def execute(self, name: str, arguments: Any) -> Result:
+        """Call a tool; a failure is a result."""
+
+
+def make_tools(registry: SearchableTools, search_name: str, execute_name: str) -> tuple[McpTool, McpTool]:
     """Make the two tools of a registry."""
     default_ranker: Any = registry.ranker
 
