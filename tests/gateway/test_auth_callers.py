@@ -300,5 +300,5 @@ async def test_a_request_that_nobody_verified_is_for_nobody(crm):
     async with guarded({"local": [crm]}) as served, Client(served.gateway.server, mode="legacy") as client:
         # In memory there is no HTTP server that could have verified anybody.
         for asked in (client.list_tools(), client.list_resources(), client.call_tool("search_tools", {"query": "x"})):
-            with pytest.raises(Exception, match="no caller has been verified"):
+            with pytest.raises(Exception, match="the request is not authenticated"):
                 await asked

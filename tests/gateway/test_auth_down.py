@@ -76,7 +76,7 @@ async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
 async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted) -> None:
     async with guarded({"acme": [tools]}) as served:
         good = await served.key("acme")
-        served.store._store._db.execute("PRAGMA query_only = ON")
+        served.store._store.connection.execute("PRAGMA query_only = ON")
         with pytest.raises(StoreError):
             await served.key("acme")
         assert (await served.ask(good, "tools/list")).status_code == 200
@@ -98,7 +98,7 @@ async def test_an_outage_does_not_fill_the_log_with_those_who_must_try_again(
         lines = [line for line in caplog.messages if "a key cannot be looked up now" in line]
         assert len(lines) == 30
         assert lines[0].startswith("a request from 127.0.0.1 was refused with 503: a key cannot be looked up now: ")
-        assert lines[-1].endswith("; more of them in this minute are only counted")
+        assert lines[-1].endswith("(further refusals in this minute are only counted)")
         assert stranger.split("_", 2)[-1] not in caplog.text
         await asyncio.to_thread(fragile.start)
 

@@ -130,7 +130,7 @@ async def test_a_running_gateway_follows_its_policy_and_takes_keys_and_tokens(tm
 
                     assert await names() == ["crm__list"]
                     policy.write_text(READER + "\n[[deny")
-                    await until(lambda n=number: gateway.log.read_text().count("policy is not applied") == n)
+                    await until(lambda n=number: gateway.log.read_text().count("policy was not applied") == n)
                     assert await names() == ["crm__list"]
                     policy.write_text(WRITER)
                     assert isinstance(await asyncio.wait_for(anext(aiter(changes)), WAIT_S), ToolsListChanged)

@@ -38,9 +38,9 @@ async def test_every_reason_to_refuse_a_key_is_in_the_log_with_its_id_and_withou
     async with guarded(reindex_interval_s=60) as served:
         good, old = await served.key("acme"), await served.key("acme", expires_at=1.0)
         number = good.split("_")[1]
-        assert await refused(served, None, logged) == "401: it sent no valid key or token"
-        assert await refused(served, "letmein", logged) == "401: it sent no valid key or token"
-        assert await refused(served, "tsk_nonsense", logged) == "401: what it sent does not have the form of a key"
+        assert await refused(served, None, logged) == "401: no valid key or token was sent"
+        assert await refused(served, "letmein", logged) == "401: no valid key or token was sent"
+        assert await refused(served, "tsk_nonsense", logged) == "401: the key is malformed"
         unknown = f"tsk_{'a' * 10}_{'s' * 43}"
         assert await refused(served, unknown, logged) == "401: no key has the id aaaaaaaaaa"
         wrong = f"tsk_{number}_{'s' * 43}"
@@ -56,7 +56,7 @@ async def test_a_missing_scope_a_foreign_host_and_a_foreign_page_are_in_the_log(
 ) -> None:
     async with guarded(reindex_interval_s=60, auth_scope="tools") as served:
         key = await served.key("acme")
-        assert await refused(served, key, logged) == "403: its key or token does not allow this"
+        assert await refused(served, key, logged) == "403: the key or token does not allow this"
         said = await refused(served, key, logged, Host="evil.example")
         assert said == "403: the Host 'evil.example' is not served here"
         said = await refused(served, key, logged, Origin="https://evil.example/\x1b[31m" + "x" * 500)
@@ -81,8 +81,8 @@ async def test_a_flood_is_counted_and_does_not_fill_the_log(logged: pytest.LogCa
     door = DeniedLog(denies, clock=clock)
     lines = await many(1_000)
     assert len(lines) == 30
-    assert lines[0] == "a request from 10.0.0.1\\n was refused with 401: it sent no valid key or token"
-    assert lines[-1].endswith("; more of them in this minute are only counted")
+    assert lines[0] == "a request from 10.0.0.1\\n was refused with 401: no valid key or token was sent"
+    assert lines[-1].endswith("(further refusals in this minute are only counted)")
     clock.now += 60
     lines = await many(1)
     assert lines[0] == "970 more requests were refused"

@@ -45,7 +45,7 @@ async def test_each_edit_is_applied_once_and_a_broken_one_not_at_all(tmp_path, c
         async with asyncio.timeout(WAIT_S):
             while True:
                 await asyncio.sleep(0.01)
-                if "is not applied" in caplog.text:
+                if "was not applied" in caplog.text:
                     break
         assert applied.empty()
         write_config(tmp_path, stdio("ccc", "three"))

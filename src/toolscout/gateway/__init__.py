@@ -1,1 +1,1 @@
-"""The gateway: one MCP server in front of all of them."""
+"""The gateway: one MCP server in front of many others."""

@@ -8,7 +8,7 @@ from toolscout.errors import InvalidValueError, SettingError, UsageError
 
 
 def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
-    """Read the `[HOST:]PORT` of an option; without a host, loopback."""
+    """Parse the `[HOST:]PORT` of an option. The default host is loopback."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isascii() or not port.isdigit() or int(port) > 65_535:
@@ -17,21 +17,21 @@ def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
 
 
 def requires_authentication(host: str, *, auth: bool, issuer: str, insecure_no_auth: bool) -> bool:
-    """Tell whether callers must authenticate: always on addresses beyond this machine, on loopback only on request."""
+    """Tell whether callers must authenticate. On loopback it is the operator's choice, elsewhere the default."""
     if insecure_no_auth and (auth or issuer):
         raise UsageError(
             "--insecure-no-auth contradicts --auth and TOOLSCOUT_AUTH_ISSUER",
-            hint="omit it, or omit the others",
+            hint="remove --insecure-no-auth, or remove the other two",
         )
     return not insecure_no_auth and (auth or bool(issuer) or not _is_loopback(host))
 
 
 def no_credentials(host: str) -> SettingError:
-    """Build the error for a server that requires authentication and has no way to authenticate anyone."""
+    """Build the error for a server that requires authentication but has neither API keys nor an issuer."""
     return SettingError(
-        f"serving on {host} requires authentication, and there is neither a usable API key nor an issuer",
-        hint="create a key with `toolscout keys create`, or set TOOLSCOUT_AUTH_ISSUER; behind a proxy that "
-        "authenticates, use --insecure-no-auth",
+        f"serving on {host} requires authentication, but there is neither a usable API key nor an issuer",
+        hint="create a key with `toolscout keys create`, or set TOOLSCOUT_AUTH_ISSUER. Use --insecure-no-auth only "
+        "behind a proxy that authenticates",
     )
 
 

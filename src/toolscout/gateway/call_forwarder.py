@@ -1,4 +1,4 @@
-"""Calls of downstream tools: forwarded once, the server's own result passed on as it came."""
+"""Calls of downstream tools: each is forwarded once, and the server's result is returned unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_ROUNDS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRequest:
-    """One `tools/call` request: what the handler of a tool works with."""
+    """One `tools/call` request, as the handler of a tool gets it."""
 
     scout: Scout
     forwarder: CallForwarder
@@ -36,12 +36,12 @@ class ToolRequest:
     async def forward(
         self, key: str, arguments: Any, *, version: str | None = None, read_only: bool = False
     ) -> dict[str, Any]:
-        """Call a downstream tool by its key, for whoever sent this request."""
+        """Call a downstream tool by its key, as the caller of this request."""
         return await self.forwarder.forward(self, key, arguments, version=version, read_only=read_only)
 
 
 class CallForwarder:
-    """Forwards calls for clients of both protocol eras and keeps the results within the byte cap."""
+    """Forwards calls for clients of both protocol eras, and cuts results that exceed the byte limit."""
 
     def __init__(self, scout: Scout, settings: Settings, results: ResultStore, note_links: NoteLinks) -> None:
         self._scout = scout
@@ -53,7 +53,7 @@ class CallForwarder:
     async def forward(
         self, request: ToolRequest, key: str, arguments: Any, *, version: str | None, read_only: bool
     ) -> dict[str, Any]:
-        """Call a tool; replies and `_meta` in the client's request travel with the call."""
+        """Call a tool. The client's replies to questions and its `_meta` are forwarded with the call."""
         client, caller, params = request.client, request.caller, request.params
         extra = _extra(params)
 
@@ -89,7 +89,7 @@ class CallForwarder:
 
 
 async def _answer_questions(send: Send, client: RequestClient, extra: Mapping[str, Any]) -> CallResult:
-    """Call for a handshake client: what a server of 2026 needs as input is asked of the client, then sent again."""
+    """Call a server of 2026 for a handshake client: ask the client each question and send the replies with a retry."""
     for _ in range(_MAX_ROUNDS):
         outcome = await send(client, extra)
         if outcome.result.get("resultType") != "input_required":
@@ -102,17 +102,19 @@ async def _answer_questions(send: Send, client: RequestClient, extra: Mapping[st
         extra = {**extra, "inputResponses": replies}
         if outcome.result.get("requestState") is not None:
             extra["requestState"] = outcome.result["requestState"]
-    raise CallError(f"the server asked for input {_MAX_ROUNDS} times", hint="call it again with all it needs")
+    raise CallError(
+        f"the server asked for input {_MAX_ROUNDS} times without finishing", hint="call again with complete arguments"
+    )
 
 
 def _extra(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what travels with a call: replies to a server's questions, and the client's own `_meta`."""
+    """Return what is forwarded with a call: replies to a server's questions, and the client's own `_meta`."""
     extra = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
     meta = params.get("_meta")
     if isinstance(meta, Mapping):
-        passed = {
+        client_meta = {
             name: value for name, value in meta.items() if name != "progressToken" and not name.startswith(_RESERVED)
         }
-        if passed:
-            extra["_meta"] = passed
+        if client_meta:
+            extra["_meta"] = client_meta
     return extra

@@ -1,4 +1,4 @@
-"""The client that sent a request: what a downstream server may report to it or ask of it during a call."""
+"""The client that sent a request. During a call, a downstream server may send it progress and questions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": 
 
 
 class _Question(BaseModel):
-    """A request to the client, passed on as it came."""
+    """A server's request to the client, forwarded unchanged."""
 
     method: str
     params: dict[str, Any] | None = None
 
 
 class _Reply(BaseModel):
-    """The reply of the client, passed on as it came."""
+    """The client's reply, forwarded unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -51,15 +51,15 @@ class RequestClient:
 
     @property
     def can_answer(self) -> bool:
-        """Whether the client can answer any question of a server."""
+        """Whether the client can answer at least one kind of question."""
         return any(name in self.capabilities for name in _CAPABILITIES.values())
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress on, if the client asked for it."""
+        """Forward progress, if the client asked for it."""
         await self._context.session.report_progress(progress, total, message)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send a server's question to a handshake client and return its reply as it came."""
+        """Send a server's question to a handshake client and return its reply unchanged."""
         self.check_can_answer(method)
         if self.modern or not self._context.session.can_send_request:
             raise _cannot_answer(method, "its connection does not accept questions")
@@ -70,16 +70,16 @@ class RequestClient:
         except MCPError as error:
             raise CallError(
                 f"the client answered {method} with an error: {error.message}",
-                hint="the tool cannot go on without that answer",
+                hint="the tool needs that answer: call it again",
                 details={"code": error.code},
             ) from error
         return reply.model_dump(by_alias=True, mode="json")
 
     def check_can_answer(self, method: str) -> None:
-        """Raise CallError unless the client declares that it can answer such a question."""
+        """Raise CallError unless the client declares the capability to answer such a question."""
         capability = _CAPABILITIES.get(method)
         if capability is None:
-            raise _cannot_answer(method, "the gateway does not pass it on")
+            raise _cannot_answer(method, "the gateway does not forward such questions")
         if capability not in self.capabilities:
             raise _cannot_answer(method, f"it declares no {capability} capability")
 

@@ -1,4 +1,4 @@
-"""The surface `registry`: names, parameters, defaults and result fields that agents of other systems already use."""
+"""The surface `registry`: the names, parameters, defaults and result fields that agents of other systems use."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from toolscout.mcp_tools import WRITES, McpTool, answer_result, mcp_tool
 from toolscout.models import Tool, ToolMatch
 from toolscout.tool_keys import split_key, tool_key
 
-_HITS_SCHEMA = {"type": "object", "properties": {"result": {"type": "array"}}}
+_SEARCH: dict[str, Any] = {
+    "surface": "registry",
+    "output_schema": {"type": "object", "properties": {"result": {"type": "array"}}},
+    "ignores_unknown": True,
+}
+_CALL: dict[str, Any] = {"surface": "registry", "annotations": WRITES, "calls_other_tool": True}
 
 
-@mcp_tool(
-    "Find the best tools for a need, by text, by tags, or both.",
-    surface="registry",
-    output_schema=_HITS_SCHEMA,
-    ignores_unknown=True,
-)
+@mcp_tool("Find the best tools for a need, by text, by tags, or both.", **_SEARCH)
 async def intelligent_tool_finder(
     request: ToolRequest,
     natural_language_query: Annotated[str | None, Field(description="what the tool should do")] = None,
@@ -32,11 +32,11 @@ async def intelligent_tool_finder(
     """Find the best tools of the best servers."""
     if not natural_language_query and not tags:
         raise InvalidValueError(
-            "neither natural_language_query nor tags is given", hint="say what the tool should do, or name its tags"
+            "natural_language_query and tags are both missing", hint="say what the tool should do, or name its tags"
         )
     if not natural_language_query:
-        tagged = await request.scout.find_by_tags(tags or [], match="all", detail="full", caller=request.caller)
-        return _hits_result([_finder_hit(match) for match in tagged[:top_n_tools]])
+        matches = await request.scout.find_by_tags(tags or [], match="all", detail="full", caller=request.caller)
+        return _hits_result([_finder_hit(match) for match in matches[:top_n_tools]])
     answer = await request.scout.search_tools(
         natural_language_query,
         tags=tags,
@@ -50,14 +50,9 @@ async def intelligent_tool_finder(
     return _hits_result([_finder_hit(match) for match in answer])
 
 
-@mcp_tool(
-    "Find tools for a need across all servers.",
-    surface="registry",
-    output_schema=_HITS_SCHEMA,
-    ignores_unknown=True,
-)
+@mcp_tool("Find tools for a need across all servers.", **_SEARCH)
 async def search_registry_tools(request: ToolRequest, query: str, max_results: Count = 3) -> dict[str, Any]:
-    """Find tools; `server_path` and `tool_name` of a hit are what invoke_mcp_tool takes."""
+    """Find tools. invoke_mcp_tool takes the `server_path` and `tool_name` of a hit."""
     answer = await request.scout.search_tools(
         query, top_k=max_results, detail="full", ranker="boosted", caller=request.caller
     )
@@ -76,12 +71,7 @@ async def search_registry_tools(request: ToolRequest, query: str, max_results: C
     )
 
 
-@mcp_tool(
-    "Call a tool that intelligent_tool_finder found.",
-    surface="registry",
-    annotations=WRITES,
-    calls_other_tool=True,
-)
+@mcp_tool("Call a tool that intelligent_tool_finder found.", **_CALL)
 async def invoke_mcp_tool(
     request: ToolRequest,
     server_name: Annotated[str, Field(description="the service_path of the hit")],
@@ -89,18 +79,13 @@ async def invoke_mcp_tool(
     arguments: InnerArguments = None,
     mcp_registry_url: Annotated[str | None, Field(description="not needed here")] = None,  # noqa: ARG001
 ) -> dict[str, Any]:
-    """Call a tool by its server, a service path or a name, and its own name, which may also be its key."""
+    """Call a tool by its name or key, and its server's name or path."""
     server = server_name.strip("/")
     key = tool_name if split_key(tool_name)[0] == server else tool_key(server, tool_name)
     return await request.forward(key, arguments)
 
 
-@mcp_tool(
-    "Search for tools; each comes with its full input schema.",
-    surface="registry",
-    output_schema=_HITS_SCHEMA,
-    ignores_unknown=True,
-)
+@mcp_tool("Search for tools; each comes with its full input schema.", **_SEARCH)
 async def tool_search(request: ToolRequest, query: str, max_results: Count = 10) -> dict[str, Any]:
     """Search by fuzzy words."""
     answer = await request.scout.search_tools(
@@ -119,7 +104,7 @@ async def tool_search(request: ToolRequest, query: str, max_results: Count = 10)
     )
 
 
-@mcp_tool("Call a tool that tool_search found.", surface="registry", annotations=WRITES, calls_other_tool=True)
+@mcp_tool("Call a tool that tool_search found.", **_CALL)
 async def execute_tool(request: ToolRequest, name: str, arguments: InnerArguments = None) -> dict[str, Any]:
     """Call a tool by its key."""
     return await request.forward(name, arguments)
@@ -135,7 +120,7 @@ COMPAT_TOOLS: tuple[McpTool, ...] = (
 
 
 def _hits_result(hits: list[dict[str, Any]]) -> dict[str, Any]:
-    """Write hits as those systems do: a bare list as text, and under `result` as structured content."""
+    """Write hits as those systems do: as text a bare list, as structured content a list under `result`."""
     return answer_result({"result": hits}, text=hits)
 
 

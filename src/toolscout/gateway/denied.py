@@ -1,4 +1,4 @@
-"""The log of refused HTTP requests: from where and why, and never the credentials that were sent."""
+"""The log of refused HTTP requests: the sender's address and the reason, never the credentials."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _log = logging.getLogger("toolscout")
 _REASONS: ContextVar[list[str] | None] = ContextVar("toolscout_refusal", default=None)
-_DEFAULT_REASONS = {401: "it sent no valid key or token", 403: "its key or token does not allow this"}
+_DEFAULT_REASONS = {401: "no valid key or token was sent", 403: "the key or token does not allow this"}
 _UNAVAILABLE = 503
 _WINDOW_S = 60.0
 _MAX_LINES = 30
 
 
 def note_reason(reason: str) -> None:
-    """Note why the current request is refused, for the log; the reason must not contain a secret."""
+    """Note why the current request is refused, for the log. The reason must not contain a secret."""
     reasons = _REASONS.get()
     if reasons is not None:
         reasons.append(reason)
 
 
 class DeniedLog:
-    """Middleware that logs answers of 401, 403, and 503 with a reason; above 30 in a minute they are only counted."""
+    """Middleware that logs the responses 401 and 403, and 503 with a reason: 30 lines a minute, then only a count."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -34,7 +34,7 @@ class DeniedLog:
         self._count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and log its answer if it was refused."""
+        """Handle the request, and log it if it was refused."""
         reasons: list[str] = []
         _REASONS.set(reasons)
 
@@ -56,5 +56,5 @@ class DeniedLog:
         if self._count <= _MAX_LINES:
             peer = ascii(str((scope.get("client") or ("unknown",))[0])[:100]).strip("'")
             reason = reasons[-1] if reasons else _DEFAULT_REASONS[status]
-            more = "; more of them in this minute are only counted" if self._count == _MAX_LINES else ""
+            more = " (further refusals in this minute are only counted)" if self._count == _MAX_LINES else ""
             _log.warning("a request from %s was refused with %d: %s%s", peer, status, reason, more)

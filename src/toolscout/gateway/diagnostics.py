@@ -1,7 +1,8 @@
-"""Health checks for load balancers, on a port of their own: `/livez` (restart it?) and `/readyz` (route to it?).
+"""Health checks for load balancers, on a port of their own: `/livez` and `/readyz`.
 
-A replica whose database is down is unready but alive: it goes on answering from the loaded catalogue. The reasons are
-fixed texts, so nothing about the database leaks.
+A process that fails `/livez` should be restarted. One that fails `/readyz` should get no requests. A replica whose
+database is down is unready but alive: it still answers from the loaded catalogue. The reasons are fixed texts, so
+nothing about the database leaks.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Readiness:
         self.stopping = False
 
     async def reasons(self) -> list[str]:
-        """Return why it is not ready; empty when the store answers and a catalogue is loaded."""
+        """Return why it is not ready. The list is empty when the store answers and a catalogue is loaded."""
         if self.stopping:
             return [_STOPPING]
         reasons = [] if await self._store_answers() else [_NO_STORE]
@@ -49,13 +50,13 @@ class Readiness:
         return reasons
 
     async def _store_answers(self) -> bool:
-        """Ping the store, once for all probes that wait; a ping that hangs is not waited for."""
+        """Ping the store within PING_S. Probes at the same time share one ping."""
         if self._ping is None or self._ping.done():
-            self._ping = asyncio.create_task(self._answers())
+            self._ping = asyncio.create_task(self._ping_store())
         done, _ = await asyncio.wait({self._ping}, timeout=PING_S)
         return bool(done) and self._ping.result()
 
-    async def _answers(self) -> bool:
+    async def _ping_store(self) -> bool:
         try:
             await self._scout.ping()
         except ToolscoutError:
@@ -75,7 +76,7 @@ class Readiness:
 
 @asynccontextmanager
 async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> AsyncIterator[int]:
-    """Serve the diagnostics until the end of the block; yield the port."""
+    """Serve the diagnostics until the end of the block. Yield the port."""
 
     async def livez(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
@@ -85,11 +86,11 @@ async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> As
         body = {"status": "unready" if reasons else "ok", "reasons": reasons}
         return JSONResponse(body, status_code=503 if reasons else 200)
 
-    with bind(host, port) as listening:
-        port = listening.getsockname()[1]
+    with bind(host, port) as listener:
+        port = listener.getsockname()[1]
         app = Starlette(
             routes=[Route("/livez", livez, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])],
             middleware=[Middleware(DeniedLog), Middleware(HostCheck, allowed=allowed_hosts(host, port))],
         )
-        async with serve_in_background(app, listening):
+        async with serve_in_background(app, listener):
             yield port

@@ -1,4 +1,4 @@
-"""The tools of the surfaces `compact` and `browse`: find tools, read their definitions, call them by key."""
+"""The tools of the surfaces `compact` and `browse`, which find tools, show their definitions and call them by key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolscout.mcp_tools import WRITES, McpTool, answer_result, mcp_tool
 from toolscout.models import Detail, Match
 
 ANSWER_TOKENS = 2_000
-"""An answer to a search stays under this many tokens, its metadata included, unless `max_tokens` allows more."""
+"""The most tokens of an answer to a search, metadata included, unless `max_tokens` allows more."""
 
 _METADATA_TOKENS = 300
 _LEAST_TOKENS = 60
@@ -60,12 +60,12 @@ async def search_tools(
         return answer_result(answers[0].to_dict())
     body = {"results": [answer.to_dict() for answer in answers]}
     for later in body["results"][1:]:
-        later["metadata"]["categories_available"] = []  # the same in every answer, so the first one says it
+        later["metadata"]["categories_available"] = []  # equal in every answer, so only the first one has them
     return answer_result(body)
 
 
 def _tokens_per_query(max_tokens: int | None, queries: int) -> int:
-    """Divide the budget between the queries; without `max_tokens`, leave room for the metadata."""
+    """Divide the token budget between the queries. Without `max_tokens`, reserve a part for the metadata."""
     count = max(queries, 1)
     if max_tokens is not None:
         return max(max_tokens // count, 1)
@@ -111,7 +111,7 @@ async def list_tools(
     category: str | None = None,
     server: str | None = None,
     page: Count = 1,
-    # None becomes TOOLSCOUT_PAGE_SIZE; the schema shows what that is by default.
+    # None means TOOLSCOUT_PAGE_SIZE. The schema shows the default of that setting.
     page_size: Annotated[int | None, Field(ge=1, le=100, json_schema_extra={"default": 50})] = None,
 ) -> dict[str, Any]:
     """Return one page of the catalogue."""

@@ -1,4 +1,4 @@
-"""`tools/call`: find the tool that the caller is shown under a name, run it, and write errors as results."""
+"""`tools/call`: find the listed tool of that name, run it, and return errors as results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Dispatcher:
         self._tool_lists = tool_lists
 
     async def handle(self, request: ToolRequest) -> dict[str, Any]:
-        """Answer one request; an error is a result that says what to do next."""
+        """Handle one request. An error becomes a result that says what to do next."""
         name = str(request.params["name"])
         try:
             tool = self._tool_lists.tools.get(name)
@@ -35,12 +35,12 @@ class Dispatcher:
             return error_result(error)
         except MCPError:
             raise
-        except Exception as error:  # noqa: BLE001 - a bug of ours must not show its detail to a client
+        except Exception as error:  # noqa: BLE001 - clients must not see the details of a bug
             _log.exception("%s failed", name)
             return error_result(error)
 
     async def _pass_through(self, key: str, request: ToolRequest) -> dict[str, Any]:
-        """Call a downstream tool that is listed under its key; a protocol error of its server stays one."""
+        """Call a downstream tool that is listed under its key. A protocol error of its server is raised as one."""
         tool_list = await self._tool_lists.of(request.caller)
         if key not in tool_list.schemas:
             request.scout.access.record_unlisted_call(request.caller, key, request.params.get("arguments"))
@@ -59,6 +59,6 @@ async def _run(tool: McpTool, request: ToolRequest) -> dict[str, Any]:
 
 
 def _unknown_tool(name: str) -> MCPError:
-    """Build the error for a name that is not listed, the same whether or not a tool of that key exists."""
-    hint = "tools/list shows the tools here; others are found by search_tools, called by call_tool"
+    """Build the error for a name that is not listed. It does not reveal whether a tool of that key exists."""
+    hint = "tools/list shows the tools of this server. Find others with search_tools and call them with call_tool"
     return MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:200]}", data={"hint": hint})

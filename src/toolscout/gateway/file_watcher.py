@@ -1,4 +1,4 @@
-"""A watcher of config and policy files: an edit is applied within a second, a broken file changes nothing."""
+"""A watcher of config and policy files. An edit is applied within a second, a broken file changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from toolscout.policy.policy_file import Policy, read_policy
 
 _log = logging.getLogger("toolscout")
 
-
 _MIN_INTERVAL_S = 0.01
 _SETTLE_S = 0.05
 _EMPTY_S = 1.0
@@ -23,14 +22,14 @@ _State = tuple[tuple[str, int, int, int], ...]
 
 
 async def watch_config(files: Files, apply: Callable[[Config], Awaitable[None]], interval_s: float) -> None:
-    """Poll the files and apply the config when one has changed; never return."""
+    """Poll the files and apply the config when one of them changes. Runs until it is cancelled."""
 
     async def reload() -> None:
         try:
             config = await asyncio.to_thread(read_config, list(files()))
             await apply(config)
         except ToolscoutError as error:
-            _log.warning("the changed config is not applied: %s (%s)", error.message, error.hint)
+            _log.warning("the changed config was not applied: %s (%s)", error.message, error.hint)
         else:
             _log.info("the config has changed: %d servers", len(config.servers))
 
@@ -40,14 +39,16 @@ async def watch_config(files: Files, apply: Callable[[Config], Awaitable[None]],
 async def watch_policy(
     path: Path, apply: Callable[[Policy], None], refuse: Callable[[PolicyError], None], interval_s: float
 ) -> None:
-    """Poll the policy file in the same way; when it is broken or gone, the policy in force stays."""
+    """Poll the policy file in the same way. While it is broken or missing, the last policy stays in force."""
 
     async def reload() -> None:
         try:
             policy = await asyncio.to_thread(read_policy, path)
         except PolicyError as error:
             refuse(error)
-            _log.warning("the changed policy is not applied, the last one stays: %s (%s)", error.message, error.hint)
+            _log.warning(
+                "the changed policy was not applied, the last one stays in force: %s (%s)", error.message, error.hint
+            )
         else:
             apply(policy)
             _log.info("the policy has changed: %d allow, %d deny", len(policy.allow), len(policy.deny))
@@ -64,14 +65,14 @@ async def _poll(files: Files, reload: Callable[[], Awaitable[None]], interval_s:
             continue
         deadline = asyncio.get_running_loop().time() + _EMPTY_S
         while now != last or (_has_empty_file(now) and asyncio.get_running_loop().time() < deadline):
-            last = now  # an editor may still be writing, and half a file may be valid
+            last = now  # an editor may still be writing, and a partial file can be valid
             await asyncio.sleep(_SETTLE_S)
             now = await asyncio.to_thread(_state, files)
         await reload()
 
 
 def _has_empty_file(state: _State) -> bool:
-    """Tell whether a file is empty: most likely it is about to be written."""
+    """Tell whether a file is empty, which usually means that an editor is about to write it."""
     return any(size == 0 for *_, size in state)
 
 

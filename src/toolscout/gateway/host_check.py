@@ -1,7 +1,7 @@
 """The check of Host and Origin on every HTTP request, before anything reads its body.
 
-A page in a browser can send requests to a server on the same machine, also through a name that its owner points at
-127.0.0.1. So a Host must be one of ours, and an Origin, which only browsers send, too.
+A web page can send requests to a server on the user's machine, also by a DNS name that its owner points at 127.0.0.1
+(DNS rebinding). So the Host must be one of the gateway's own names. The Origin, which only browsers send, must be too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AllowedHosts:
 def allowed_hosts(
     host: str, port: int, *, more_hosts: Iterable[str] = (), more_origins: Iterable[str] = ()
 ) -> AllowedHosts:
-    """Return what an address accepts: on loopback its own names, elsewhere the names that the operator lists."""
+    """Return the allowed names: on loopback the local ones, on other addresses those that the operator lists."""
     local = host in LOOPBACK
     names = [_bracketed(name) for name in (LOOPBACK if local else ())]
     hosts = {f"{name}:{port}" for name in names} | {name.lower() for name in more_hosts}
@@ -38,25 +38,25 @@ def allowed_hosts(
 
 
 class HostCheck:
-    """Refuses a request with a wrong, missing or doubled Host, or with a foreign Origin."""
+    """Middleware that refuses a wrong, missing or repeated Host, and a foreign Origin."""
 
     def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
         self._app = app
         self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 403."""
+        """Handle the request, or answer 403."""
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
-        reason = self._reason_against(scope)
+        reason = self._refusal_reason(scope)
         if reason is None:
             await self._app(scope, receive, send)
             return
         body = {"error": {"code": "forbidden", "message": reason, "hint": "see docs/gateway.md", "suggestions": []}}
         await JSONResponse(body, status_code=403)(scope, receive, send)
 
-    def _reason_against(self, scope: Scope) -> str | None:
+    def _refusal_reason(self, scope: Scope) -> str | None:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         origins = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"origin"]
         if len(hosts) != 1 or (self._allowed.hosts is not None and hosts[0] not in self._allowed.hosts):

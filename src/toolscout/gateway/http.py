@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP at `/mcp`, and `/health`; the diagnostics have a port of their own."""
+"""MCP over streamable HTTP at `/mcp`, and `/health`. The diagnostics have a port of their own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("toolscout")
 def make_app(
     gateway: Gateway, settings: Settings, allowed: AllowedHosts, authentication: Authentication | None = None
 ) -> Starlette:
-    """Build the application, which runs the gateway while it is served; with `authentication`, for verified callers."""
+    """Build the application, which runs the gateway. With `authentication`, only verified callers reach `/mcp`."""
     manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=settings.max_body_bytes)
 
     @asynccontextmanager
@@ -70,14 +70,14 @@ async def serve_http(
     diagnostics: tuple[str, int] | None = None,
     authentication: Authentication | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; open streams are ended first, then calls have a few seconds.
+    """Serve until SIGTERM or SIGINT. Open streams are closed first, then running calls have a few seconds to finish.
 
-    With a diagnostics port, SIGTERM makes the replica unready but it goes on serving for `drain_s`, so that a load
-    balancer can switch to others. A second signal ends that wait.
+    With a diagnostics port, SIGTERM makes the replica unready, but it still serves for `drain_s`. In that time a load
+    balancer switches to other replicas. A second signal ends the wait.
     """
     async with AsyncExitStack() as stack:
-        listening = stack.enter_context(bind(host, port))
-        port = listening.getsockname()[1]
+        listener = stack.enter_context(bind(host, port))
+        port = listener.getsockname()[1]
         allowed = allowed_hosts(host, port, more_hosts=hosts, more_origins=origins)
         server = make_server(make_app(gateway, settings, allowed, authentication), grace_s=_GRACE_S)
         readiness = Readiness(gateway.scout)
@@ -104,7 +104,7 @@ async def serve_http(
             with suppress(NotImplementedError):
                 loop.add_signal_handler(number, stop, number)
         _log.info("MCP is served at http://%s/mcp", _address(host, port))
-        await server.serve(sockets=[listening])
+        await server.serve(sockets=[listener])
 
 
 def _address(host: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""Who sent a request: the caller that the HTTP server has verified, or the local user."""
+"""The caller of a request: the one that the HTTP server has verified, or the local user."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ CALLER = "toolscout.caller"
 """The claim of an AccessToken that holds its Caller."""
 
 Owner = tuple[str, str | None, str | None]
-"""Tenant, user and key: what is stored for one owner cannot be read by another."""
+"""Tenant, user and key. Only the same three can read what is stored for an owner."""
 
 
 def verified_caller(user: object) -> Caller | None:
-    """Return the verified caller from what the SDK's middleware left in the request."""
+    """Return the verified caller from the `user` that the SDK's middleware sets in the request."""
     return _caller_of(user.access_token) if isinstance(user, AuthenticatedUser) else None
 
 
@@ -30,25 +30,25 @@ def owner_of(caller: Caller) -> Owner:
 
 
 class CallerResolver:
-    """Finds the caller of a request; where authentication is required, only a verified one."""
+    """Finds the caller of a request. Where authentication is required, only a verified caller counts."""
 
     def __init__(self, narrow: Callable[[Caller], Caller], *, authenticated: bool) -> None:
-        """Take what narrows a caller to the servers of their tenant; `authenticated` accepts only verified callers."""
+        """Take a function that narrows a caller to their tenant's servers, and whether callers must be verified."""
         self._narrow = narrow
         self._authenticated = authenticated
 
     def of(self, context: Context) -> Caller:
-        """Return the caller of a request; raise AuthError when none was verified."""
+        """Return the caller of a request. Raise AuthError if authentication is required and none was verified."""
         if not self._authenticated:
             return self._narrow(Caller())
         request = context.request
         caller = verified_caller(request.scope.get("user")) if request is not None else None
         if caller is None:
-            raise AuthError("no caller has been verified", hint="send a key or a token")
+            raise AuthError("the request is not authenticated", hint="send an API key or an access token")
         return self.with_servers(caller)
 
     def current(self) -> Caller | None:
-        """Return the caller of the request that runs now, for code that is not given the request."""
+        """Return the caller of the current request, for code that does not get the request."""
         if not self._authenticated:
             return self._narrow(Caller())
         token = get_access_token()
@@ -56,7 +56,7 @@ class CallerResolver:
         return self.with_servers(caller) if caller else None
 
     def with_servers(self, caller: Caller) -> Caller:
-        """Return the caller with the servers that their tenant reaches now."""
+        """Return the caller with the servers that their tenant can reach now."""
         return self._narrow(caller)
 
 

@@ -1,7 +1,7 @@
-"""Results pass to the client unchanged; errors are written so that nothing internal leaks.
+"""A middleware of the SDK that sends results unchanged, and errors without internal details.
 
-This is a middleware of the SDK. Its result is sent as it is, so fields that the SDK's models do not know survive. It
-therefore does the checks of the SDK's own pipeline, and adds the protocol fields to the result, itself.
+The SDK sends the result of a middleware without validating it, so fields that its models do not know survive. In
+return, this middleware itself does the checks of the SDK's pipeline and adds the protocol fields.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", 
 
 
 class ResultMiddleware:
-    """Answers the methods that it has a handler for; all others are handled by the SDK."""
+    """Answers the methods that it has a handler for. The SDK handles all others."""
 
     def __init__(self, handlers: Mapping[str, Handle], *, server_info: Mapping[str, Any], list_ttl_ms: int) -> None:
-        """Take the handlers by method, and what the protocol fields of a result say."""
+        """Take the handlers by method, and the values of the protocol fields."""
         self._handlers = handlers
         self._server_info = dict(server_info)
         self._list_ttl_ms = list_ttl_ms
@@ -51,7 +51,7 @@ class ResultMiddleware:
             raise
         except ToolscoutError as error:
             raise to_protocol_error(error) from error
-        except Exception as error:  # noqa: BLE001 - a bug of ours must not show its detail
+        except Exception as error:  # noqa: BLE001 - clients must not see the details of a bug
             _log.exception("%s failed", ctx.method)
             raise to_protocol_error(error) from None
         return self._with_protocol_fields(ctx, result)
@@ -61,7 +61,7 @@ class ResultMiddleware:
             if result.get("resultType") == "input_required":
                 raise MCPError(
                     code=INTERNAL_ERROR,
-                    message=f"the server needs input for {context.method}, which this protocol version cannot carry",
+                    message=f"the server needs input for {context.method}, but this protocol version has no way to ask",
                 )
             return {name: value for name, value in result.items() if name != "resultType"}
         result.setdefault("resultType", "complete")
@@ -75,7 +75,7 @@ class ResultMiddleware:
 
 
 def to_protocol_error(error: BaseException) -> MCPError:
-    """Turn an error into a protocol error: a server's own code is kept, unexpected exceptions show no detail."""
+    """Turn an error into a protocol error. A server's own code is kept, an unexpected exception shows no detail."""
     body = to_wire(error)["error"]
     code = body.get("details", {}).get("code")
     if isinstance(code, int):

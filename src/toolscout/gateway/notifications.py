@@ -1,6 +1,6 @@
-"""Notifications that a list has changed: on listen streams (2026), on connections (handshake eras).
+"""Notifications that a list has changed, sent on listen streams (2026) and on connections (handshake eras).
 
-Subscriptions are grouped by caller, so a change that only one caller sees is sent to that caller alone.
+Subscriptions are grouped by caller, so a change that only one caller can see is sent to that caller alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Digest = Callable[[Caller], Awaitable[str | None]]
 
 @dataclass(eq=False)
 class _Subscriber:
-    """The connections and listen streams of one caller, and the digest of the tool list they know."""
+    """The connections and listen streams of one caller, and the digest of the tool list that they were sent last."""
 
     bus: InMemorySubscriptionBus = field(default_factory=InMemorySubscriptionBus)
     sessions: set[ServerSession] = field(default_factory=set)
@@ -45,10 +45,10 @@ class _Subscriber:
 
 
 class ListChangeNotifier:
-    """Knows the connections of handshake clients and the listen streams of newer ones, by caller."""
+    """Notifies handshake clients on their connections and newer clients on their listen streams, by caller."""
 
     def __init__(self, identify: Identify, digest: Digest) -> None:
-        """Take what finds the caller of a request, and the digest of the tool list that a caller is shown now."""
+        """Take a function that finds the caller of a request, and one that returns the digest of their tool list."""
         self._identify = identify
         self._digest = digest
         self._subscribers: dict[Caller, _Subscriber] = {}
@@ -59,11 +59,11 @@ class ListChangeNotifier:
         return frozenset(self._subscribers)
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Register, as a middleware, each connection that finishes its handshake."""
+        """Register each connection that finishes its handshake. This is called as a middleware."""
         if ctx.method == "notifications/initialized":
             caller, session = _without_servers(self._identify(ctx)), ctx.session
             (await self._subscriber(caller)).sessions.add(session)
-            # The SDK offers a connection's exit stack for cleanup, but no public way to it from a request.
+            # The SDK has an exit stack for each connection, but no public access to it from a request.
             session._connection.exit_stack.callback(self._unsubscribe, caller, session)  # noqa: SLF001
         return await call_next(ctx)
 
@@ -73,7 +73,7 @@ class ListChangeNotifier:
             return await subscriber.listen(ctx, params)
 
     async def notify_changed_tools(self) -> None:
-        """Notify each caller whose tool list differs from the one they know."""
+        """Notify each caller whose tool list has changed since their last notification."""
         changed = []
         for caller, subscriber in list(self._subscribers.items()):
             digest = await self._digest(caller)
@@ -94,7 +94,7 @@ class ListChangeNotifier:
         )
 
     def close(self) -> None:
-        """End the listen streams in good order."""
+        """Close the listen streams."""
         for subscriber in self._subscribers.values():
             subscriber.listen.close()
 
@@ -116,7 +116,7 @@ class ListChangeNotifier:
             self._unsubscribe(caller)
 
     def _unsubscribe(self, caller: Caller, session: ServerSession | None = None) -> None:
-        """Forget a connection, and its caller when it was the last."""
+        """Remove a connection, and its caller when it was the last."""
         subscriber = self._subscribers.get(caller)
         if subscriber is None:
             return
@@ -129,7 +129,7 @@ class ListChangeNotifier:
 async def _send(
     subscribers: Iterable[_Subscriber], notifications: Callable[[ServerSession], Iterable[Awaitable[None]]]
 ) -> None:
-    """Send to every connection; one that does not read delays nobody else."""
+    """Send to every connection at once. A client that does not read delays no other."""
 
     async def send(session: ServerSession) -> None:
         for notification in notifications(session):
@@ -141,5 +141,5 @@ async def _send(
 
 
 def _without_servers(caller: Caller) -> Caller:
-    """Return the caller without the servers they reach, which change with the config."""
+    """Return the caller without the reachable servers, which change with the config."""
     return replace(caller, servers=None)

@@ -1,6 +1,6 @@
-"""Calls that wait for input from the client: a handshake server asks, a client of 2026 gets `input_required`.
+"""Calls that wait for input: a handshake server asks during a call, and a client of 2026 gets `input_required`.
 
-Such a call goes on in its own task. The client's retry carries our `requestState` and the answer, which resumes it. The
+Such a call runs in its own task. The client retries with the `requestState` and its answer, which resumes the task. The
 task lives in this process, so replicas need a sticky load balancer for such calls.
 """
 
@@ -26,7 +26,7 @@ Start = Callable[["PendingCall"], Awaitable[CallResult]]
 
 
 class PendingCall:
-    """The upstream of one such call: a question suspends it, the next request of its owner resumes it."""
+    """The upstream of one such call. A question suspends it, and its owner's next request resumes it."""
 
     def __init__(self, key: str, client: RequestClient, owner: Owner) -> None:
         self.key = key
@@ -44,7 +44,7 @@ class PendingCall:
         return self.client.capabilities
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress to the client's current request."""
+        """Send progress to the client's current request."""
         await self.client.progress(progress, total, message)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -56,7 +56,7 @@ class PendingCall:
             try:
                 return await asyncio.wait_for(self._answer, _WAIT_S)
             except TimeoutError:
-                raise CallError(f"nobody answered {method} in time", hint="call again") from None
+                raise CallError(f"the client did not answer {method} in time", hint="call again") from None
 
     def answer(self, responses: Any) -> None:
         """Resume the call with the client's reply."""
@@ -76,15 +76,15 @@ class PendingCalls:
         self._calls: dict[str, PendingCall] = {}
 
     async def start(self, key: str, start: Start, client: RequestClient, caller: Caller) -> CallResult | dict[str, Any]:
-        """Start a call in its own task; return its result, or `input_required` when it asks first."""
+        """Start a call in its own task. Return its result, or `input_required` if the server asks first."""
         call = PendingCall(key, client, owner_of(caller))
         call.task = asyncio.ensure_future(_run(start, call))
-        return await self._next(call)
+        return await self._wait(call)
 
     async def resume(
         self, key: str, state: str, responses: Any, client: RequestClient, caller: Caller
     ) -> CallResult | dict[str, Any]:
-        """Answer a pending call and go on with it; states that are unknown, expired or another's are refused alike."""
+        """Answer a pending call and continue it. Unknown, expired and foreign states give the same error."""
         self._cancel_expired()
         call = self._calls.get(state)
         if call is None or (call.key, call.owner) != (key, owner_of(caller)):
@@ -92,7 +92,7 @@ class PendingCalls:
         call.answer(responses)
         del self._calls[state]
         call.client = client
-        return await self._next(call)
+        return await self._wait(call)
 
     def close(self) -> None:
         """Cancel every pending call."""
@@ -101,7 +101,7 @@ class PendingCalls:
                 call.task.cancel()
         self._calls.clear()
 
-    async def _next(self, call: PendingCall) -> CallResult | dict[str, Any]:
+    async def _wait(self, call: PendingCall) -> CallResult | dict[str, Any]:
         assert call.task is not None  # noqa: S101 - set where the call starts
         question = asyncio.ensure_future(call.questions.get())
         try:

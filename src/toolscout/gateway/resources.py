@@ -1,14 +1,14 @@
-"""Resources and prompts of the servers behind the gateway, under names that say which server they are of.
+"""Resources and prompts of the servers behind the gateway, under names that contain the server.
 
-A resource `file:///a.txt` of the server `files` is `toolscout://servers/files/file:///a.txt` here; the rest of the
-address is left as it is, so that templates stay templates. A prompt `review` of `git` is `git__review`.
+The resource `file:///a.txt` of the server `files` becomes `toolscout://servers/files/file:///a.txt`. The original
+address is not encoded, so a template stays a template. The prompt `review` of the server `git` becomes `git__review`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from cachetools import LRUCache, TTLCache
@@ -37,11 +37,11 @@ _FIELDS = {
 
 
 class NotFoundError(InvalidValueError):
-    """No server that this caller may reach has such a resource or prompt."""
+    """No server that the caller can reach has such a resource or prompt."""
 
 
 class ServerResources:
-    """Lists and reads the resources and prompts of servers; a server that is down is skipped and delays nobody."""
+    """Lists and reads the resources and prompts of servers. A server that is down is skipped."""
 
     def __init__(self, scout: Scout) -> None:
         self._scout = scout
@@ -50,18 +50,18 @@ class ServerResources:
         self._reachable: LRUCache[Caller, tuple[tuple[int, int], frozenset[str]]] = LRUCache(_MAX_CALLERS)
 
     def clear(self) -> None:
-        """Drop the cached lists, because a server has come or gone."""
+        """Drop the cached lists, because the servers or the policy have changed."""
         self._lists.clear()
 
     async def list_all(self, method: str, caller: Caller) -> list[dict[str, Any]]:
         """Return the lists of all servers that are up, in the order of their keys."""
         reachable = await self._reachable_servers(caller)
-        servers = [server for server in self._ready() if server in reachable]
+        servers = [server for server in self._scout.servers.ready() if server in reachable]
         lists = await asyncio.gather(*(self._list_one(server, method, caller) for server in servers))
         return [item for items in lists for item in items]
 
     async def read(self, params: Mapping[str, Any], client: RequestClient, caller: Caller) -> dict[str, Any]:
-        """Read a resource at its server; its contents carry the address of the request."""
+        """Read a resource from its server. The contents have the gateway's addresses."""
         server, uri = await self._locate_resource(str(params["uri"]), caller)
         result = dict(
             await self._request(server, "resources/read", {**_without_meta(params), "uri": uri}, client, caller)
@@ -69,7 +69,7 @@ class ServerResources:
         contents = result.get("contents")
         if isinstance(contents, list):
             result["contents"] = [
-                _renamed(item, "uri", lambda original: f"{PREFIX}{server}/{original}") for item in contents
+                _add_prefix(server, "uri", item) if _has_text(item, "uri") else item for item in contents
             ]
         return result
 
@@ -79,7 +79,7 @@ class ServerResources:
         return dict(await self._request(server, "prompts/get", {**_without_meta(params), "name": name}, client, caller))
 
     async def complete(self, params: Mapping[str, Any], client: RequestClient, caller: Caller) -> dict[str, Any]:
-        """Complete an argument of a prompt or a template at its server."""
+        """Ask the server of a prompt or a template to complete an argument."""
         ref = dict(params["ref"])
         if ref.get("type") == "ref/prompt":
             server, ref["name"] = await self._locate_prompt(str(ref.get("name")), caller)
@@ -90,15 +90,12 @@ class ServerResources:
         )
 
     def remember_links(self, server: str, result: Mapping[str, Any], caller: Caller) -> None:
-        """Remember the server of each resource link in a result: links pass unchanged, and can be read as they are."""
+        """Remember the server of each resource link in a result, so that the client can read the unchanged link."""
         for item in result.get("content") or ():
             if isinstance(item, Mapping) and item.get("type") == "resource_link" and isinstance(item.get("uri"), str):
                 link = (owner_of(caller), item["uri"])
-                # Two servers that name the same address: neither may answer for the other.
+                # When two servers link to the same address, neither may answer for the other.
                 self._links[link] = server if self._links.get(link, server) == server else ""
-
-    def _ready(self) -> Sequence[str]:
-        return self._scout.servers.ready()
 
     async def _reachable_servers(self, caller: Caller) -> frozenset[str]:
         """Return the servers whose resources the caller may use, cached until the catalogue or the policy changes."""
@@ -121,12 +118,14 @@ class ServerResources:
                 cursor: str | None = None
                 for _ in range(_MAX_PAGES):
                     page = await self._request(server, method, {"cursor": cursor} if cursor else {}, None, caller)
-                    items += [_prefixed(server, name, item) for item in page.get(field) or () if _has_text(item, name)]
+                    items += [
+                        _add_prefix(server, name, item) for item in page.get(field) or () if _has_text(item, name)
+                    ]
                     cursor = page.get("nextCursor")
                     if not isinstance(cursor, str):
                         break
         except (ToolscoutError, TimeoutError) as error:
-            _log.debug("%s of %s: %s", method, server, error)  # most servers have only tools
+            _log.debug("%s of %s: %s", method, server, error)  # no warning: most servers have only tools
         self._lists[cache_key] = items
         return items
 
@@ -135,7 +134,7 @@ class ServerResources:
     ) -> Mapping[str, Any]:
         target = self._scout.servers.get(server)
         if target is None:
-            raise CallError(f"no server is called {server!r}", hint="list again")
+            raise CallError(f"there is no server {server!r} any more", hint="list again")
         return await target.request(method, params, caller=caller, upstream=client)
 
     async def _locate_resource(self, uri: str, caller: Caller) -> tuple[str, str]:
@@ -144,30 +143,26 @@ class ServerResources:
         else:
             server, original = self._links.get((owner_of(caller), uri), ""), uri
         if not original or not await self._can_reach(server, caller):
-            raise NotFoundError("no such resource", hint="resources/list shows the resources there are")
+            raise NotFoundError("no such resource", hint="list the resources with resources/list")
         return server, original
 
     async def _locate_prompt(self, name: str, caller: Caller) -> tuple[str, str]:
         server, original = split_key(name)
         if not original or not await self._can_reach(server, caller):
-            raise NotFoundError("no such prompt", hint="prompts/list shows the prompts there are")
+            raise NotFoundError("no such prompt", hint="list the prompts with prompts/list")
         return server, original
 
     async def _can_reach(self, server: str, caller: Caller) -> bool:
         return self._scout.servers.get(server) is not None and server in await self._reachable_servers(caller)
 
 
-def _prefixed(server: str, field: str, item: Mapping[str, Any]) -> dict[str, Any]:
+def _add_prefix(server: str, field: str, item: Mapping[str, Any]) -> dict[str, Any]:
     original = item[field]
     return {**item, field: tool_key(server, original) if field == "name" else f"{PREFIX}{server}/{original}"}
 
 
 def _has_text(item: Any, field: str) -> bool:
     return isinstance(item, Mapping) and isinstance(item.get(field), str)
-
-
-def _renamed(item: Any, field: str, rename: Any) -> Any:
-    return {**item, field: rename(item[field])} if _has_text(item, field) else item
 
 
 def _without_meta(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Results over the byte cap: cut for the client, and stored whole for a while so that their owner can read the rest."""
+"""Results over the byte limit: the client gets a part, and can read the whole result from a store for a while."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _StoredResult:
 
 
 class ResultStore:
-    """A cache of whole results, bounded in bytes and in time, under addresses that cannot be guessed."""
+    """A cache of whole results, limited in bytes and in time, with addresses that nobody can guess."""
 
     def __init__(self, *, ttl_s: float, max_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._results: TTLCache[str, _StoredResult] = TTLCache(
@@ -38,14 +38,14 @@ class ResultStore:
         """Store a result for its caller and return the address to read it at."""
         text = _compact(result)
         uri = URI_PREFIX + secrets.token_urlsafe(24)
-        with suppress(ValueError):  # larger than the whole cache: it cannot be read later
+        with suppress(ValueError):  # it is larger than the whole cache, so it cannot be read later
             self._results[uri] = _StoredResult(
                 owner=owner_of(caller), text=text, size=len(text.encode("utf-8", "replace"))
             )
         return uri
 
     def read(self, uri: str, caller: Caller) -> str | None:
-        """Return the whole result as JSON; None when it has expired, never existed, or belongs to another caller."""
+        """Return a whole result as JSON, or None if it has expired, never existed, or belongs to another caller."""
         stored = self._results.get(uri)
         return stored.text if stored is not None and stored.owner == owner_of(caller) else None
 
@@ -56,7 +56,7 @@ def byte_size(result: Any) -> int:
 
 
 def cut_result(result: Mapping[str, Any], max_bytes: int, rest_uri: str) -> dict[str, Any]:
-    """Cut a result to the cap: text is shortened, other content that does not fit is dropped.
+    """Cut a result to the byte limit: shorten its text, and drop other content that does not fit.
 
     A notice and a resource link say that the whole result can be read at `rest_uri`.
     """

@@ -1,4 +1,4 @@
-"""The gateway: one MCP server for both protocol eras and any transport, in front of the catalogue of a scout."""
+"""The gateway: one MCP server in front of a scout's catalogue, for both protocol eras and any transport."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOT_FOUND_BEFORE_2026 = -32002
 
 
 class Gateway:
-    """Answers agents from a scout; `server` runs on any transport of the SDK."""
+    """Answers MCP clients from a scout. Its `server` runs on any transport of the SDK."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class Gateway:
         core: Sequence[str] = (),
         authenticated: bool = False,
     ) -> None:
-        """Build the gateway; nothing is connected or listed yet.
+        """Build the gateway without connecting to anything.
 
-        With `authenticated`, only callers that the HTTP server has verified are answered, never the local user.
+        With `authenticated`, it answers only callers that the HTTP server has verified, never the local user.
         """
         settings = settings or Settings()
         self.scout = scout
@@ -97,7 +97,7 @@ class Gateway:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Gateway]:
-        """Watch the catalogue while a transport runs; cancel pending calls when it stops."""
+        """Watch the catalogue while a transport runs. Cancel pending calls when it stops."""
         watcher = asyncio.create_task(self._watch())
         try:
             yield self
@@ -108,7 +108,7 @@ class Gateway:
             self._forwarder.close()
 
     async def first_answer(self, most_s: float) -> None:
-        """Wait until the first list has been sent or the first call has come, at most that long."""
+        """Wait until the first list is sent or the first call arrives, but at most `most_s`."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.answered.wait(), most_s)
 
@@ -144,7 +144,7 @@ class Gateway:
         if uri.startswith(RESULT_URIS):
             text = self._results.read(uri, caller)
             if text is None:
-                raise _not_found(context, "this process does not have that result, or no longer", uri)
+                raise _not_found(context, "this result has expired, or another process has it", uri)
             return {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]}
         try:
             return await self._resources.read(params, RequestClient(context), caller)
@@ -158,7 +158,7 @@ class Gateway:
         return await self._resources.complete(params, RequestClient(context), self._callers.of(context))
 
     async def _watch(self) -> None:
-        """Notify clients when a list changes, whether by a server, a config edit or another process."""
+        """Notify clients when a list changes because of a server, a config edit or another process."""
         changes = self._changes()
         while True:
             await asyncio.sleep(max(self._settings.reindex_interval_s, _LEAST_INTERVAL_S))
@@ -180,12 +180,12 @@ class Gateway:
     async def _check_store(self) -> None:
         try:
             stale = (await self.scout.overview()).stale
-            self._log_trouble("the store cannot be reached; answers are from the last catalogue" if stale else "")
+            self._log_trouble("the store cannot be reached, so answers come from the last catalogue" if stale else "")
         except ToolscoutError as error:
             self._log_trouble(f"the catalogue cannot be read: {error.message}")
 
     def _log_trouble(self, trouble: str) -> None:
-        """Log when the store fails and when it is back, once each."""
+        """Log once when the store fails, and once when it is back."""
         if trouble and not self._trouble:
             _log.warning("%s", trouble)
         elif self._trouble and not trouble:
@@ -194,7 +194,7 @@ class Gateway:
 
 
 class _DualServer(Server[Any]):
-    """Declares `listChanged` in the handshake on every transport; the SDK's HTTP path takes no options from us."""
+    """A server that declares `listChanged` on every transport. The SDK's HTTP transport has no option for it."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **named: Any
@@ -205,7 +205,7 @@ class _DualServer(Server[Any]):
 
 
 async def _answered_by_middleware(_context: Context, _params: Any) -> NoReturn:
-    """Stand for a method in the capabilities; the results answers before this is reached."""
+    """Declare a method in the capabilities. ResultMiddleware answers it, so this is never called."""
     raise AssertionError
 
 

@@ -1,6 +1,6 @@
-"""MCP on standard input and output, without threads: it ends on end of file, on SIGTERM and on SIGINT.
+"""MCP on standard input and output, without threads. It ends at the end of the input, on SIGTERM and on SIGINT.
 
-The SDK's own transport passes every line to a thread and back, and cannot be cancelled while it waits for one.
+The SDK's own transport reads every line in a thread, and cannot be cancelled while it waits for one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FLUSH_S = 1.0
 
 
 async def serve_stdio(gateway: Gateway, *, max_line_bytes: int) -> None:
-    """Serve one client on standard input and output until it disconnects or a signal stops us."""
+    """Serve one client on standard input and output until it disconnects or a signal arrives."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     stopped = False
 
@@ -43,9 +43,9 @@ async def serve_stdio(gateway: Gateway, *, max_line_bytes: int) -> None:
         if task:
             task.cancel()
 
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):
-            loop.add_signal_handler(name, stop)
+            loop.add_signal_handler(number, stop)
     try:
         async with gateway.running(), _streams(max_line_bytes) as (incoming, outgoing):
             await gateway.server.run(incoming, outgoing, gateway.server.create_initialization_options())
@@ -75,7 +75,7 @@ async def _streams(max_line_bytes: int) -> AsyncIterator[tuple[Any, Any]]:
 
 
 async def _connect(max_line_bytes: int) -> tuple[MessageQueue, asyncio.StreamWriter, Callable[[], None]]:
-    """Keep both pipes for ourselves: a stray print, or a child, gets /dev/null and standard error instead."""
+    """Open both pipes for MCP alone: a stray print and child processes get standard error and /dev/null instead."""
     loop = asyncio.get_running_loop()
     sys.stdout.flush()
     wire_in, wire_out = os.dup(0), os.dup(1)
@@ -100,7 +100,7 @@ async def _connect(max_line_bytes: int) -> tuple[MessageQueue, asyncio.StreamWri
 
 
 class _Input(asyncio.Protocol):
-    """Standard input: a line that is not a message is answered with an error and skipped."""
+    """Standard input. A line that is not a message is answered with an error and skipped."""
 
     def __init__(self, max_line_bytes: int, writer: asyncio.StreamWriter) -> None:
         self._reader = LineReader(max_line_bytes)
@@ -131,17 +131,17 @@ class _Input(asyncio.Protocol):
             self._refuse(PARSE_ERROR, "Parse error")
             return
         if isinstance(message, JSONRPCNotification) and "id" in from_json(line):
-            self._refuse(INVALID_REQUEST, "the id is neither text nor a number")
+            self._refuse(INVALID_REQUEST, "the id must be text or a number")
         else:
             self.messages.put(message)
 
     def _refuse(self, code: int, message: str) -> None:
-        refusal = f'{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{message}"}}}}\n'
-        self._writer.write(refusal.encode())
+        response = f'{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{message}"}}}}\n'
+        self._writer.write(response.encode())
 
 
 class _OutputStream(MessageStream):
-    """The messages as the SDK writes them."""
+    """Standard output, as the stream that the SDK sends messages to."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer

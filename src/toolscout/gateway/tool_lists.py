@@ -1,6 +1,6 @@
-"""What `tools/list` shows: the tools of the surface, and downstream tools under their keys.
+"""The result of `tools/list`: the tools of the surface, and downstream tools under their keys.
 
-A list is rendered once for a caller and a state of the catalogue, so it is the same bytes every time.
+A list is rendered once per caller and state of the catalogue. Until that changes, a client gets the same bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ALL_INSTRUCTIONS = "The tools of several servers, each named <server>__<tool>."
 
 
 def instructions_for(surface: str) -> str:
-    """Return what a client is told about the surface when it connects."""
+    """Return the instructions for a client that connects to this surface."""
     return _ALL_INSTRUCTIONS if surface == "all" else _DISCOVERY_INSTRUCTIONS
 
 
@@ -64,16 +64,18 @@ class ToolLists:
     """Renders the list of a caller when the catalogue or the policy changes, and caches it until then."""
 
     def __init__(self, scout: Scout, *, surface: str, core: Sequence[str] = ()) -> None:
-        """Show a surface, and the tools with the keys of `core` beside it."""
+        """List the tools of a surface, and the downstream tools with the keys of `core`."""
         self._scout = scout
         self._surface, self._core = "", tuple(core)
         self._rendered: LRUCache[Caller, ToolList] = LRUCache(_MAX_CALLERS)
         self.choose(surface=surface, core=core)
 
     def choose(self, *, surface: str, core: Sequence[str]) -> None:
-        """Show another surface, or other core tools, from now on."""
+        """Change the surface or the core tools."""
         if surface not in SURFACES:
-            raise InvalidValueError(f"surface is {', '.join(SURFACES)}, not {surface!r}", hint="use --surface compact")
+            raise InvalidValueError(
+                f"surface must be one of {', '.join(SURFACES)}, not {surface!r}", hint="use --surface compact"
+            )
         if (surface, tuple(core)) == (self._surface, self._core):
             return
         self._surface, self._core = surface, tuple(core)
@@ -93,7 +95,7 @@ class ToolLists:
         return tool_list
 
     def input_schema(self, name: str, caller: Caller | None) -> Mapping[str, Any] | None:
-        """Return the input schema that a caller was last shown under a name."""
+        """Return the input schema of the tool that the caller's last list has under a name."""
         tool_list = self._rendered.get(caller) if caller else None
         return tool_list.schemas.get(name) if tool_list else None
 
@@ -110,7 +112,7 @@ class ToolLists:
         )
 
     async def _core_tools(self, caller: Caller) -> list[Tool]:
-        """Return the core tools that the caller may see, by key; keys without a tool are skipped."""
+        """Return the core tools that the caller may see, sorted by key. Keys without a tool are skipped."""
         if not self._core:
             return []
         try:
@@ -131,7 +133,7 @@ class ToolLists:
 
 
 def _downstream_definition(tool: Tool) -> dict[str, Any]:
-    """Write a downstream tool as its server defines it, under its key; only a trusted server's annotations count."""
+    """Write a downstream tool under its key. Annotations are included only if its server is trusted."""
     definition: dict[str, Any] = {
         "name": tool.key,
         "description": tool.description,
@@ -147,7 +149,7 @@ def _downstream_definition(tool: Tool) -> dict[str, Any]:
 
 
 def _catalogue_summary(servers: Sequence[str], categories: Sequence[str]) -> str:
-    """Name the servers and categories that can be searched: an agent looks only where it knows something is."""
+    """Name the servers and categories that can be searched. Agents search only if they expect to find something."""
     if not servers:
         return "No server is connected yet."
     summary = f"Servers: {_join_names(servers, _MAX_SERVER_CHARS)}."

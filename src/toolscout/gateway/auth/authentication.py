@@ -39,14 +39,14 @@ class Authentication:
     resource: AnyHttpUrl | None = None
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
-        """Protect an application: 401 without a valid token, 403 without the scope, 503 when keys cannot be read."""
+        """Protect an application: 401 without a valid token, 403 without the scope, 503 while keys cannot be read."""
         metadata = build_resource_metadata_url(self.resource) if self.resource else None
         required = RequireAuthMiddleware(app, list(self.scopes), metadata)
         backend = BearerAuthBackend(self.verifier, resource_server_url=self.resource)
         return AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend, on_error=_unavailable)
 
     def routes(self) -> list[Route]:
-        """Return the routes that tell clients where to get a token; none without an issuer."""
+        """Return the routes that tell clients where to get a token. Without an issuer there are none."""
         if self.issuer is None or self.resource is None:
             return []
         (route,) = create_protected_resource_routes(
@@ -59,7 +59,7 @@ class Authentication:
 def authentication_for(
     settings: Settings, find_key: FindKey, *, clock: Callable[[], float] = time.monotonic
 ) -> Authentication:
-    """Build the authentication from the settings: API keys always, tokens where an issuer is set."""
+    """Build the authentication from the settings: API keys always, tokens when an issuer is set."""
     scopes = tuple(settings.auth_scope.split())
     if not settings.auth_issuer:
         return Authentication(verifier=BearerVerifier(find_key, None, clock=clock), scopes=scopes)
@@ -87,7 +87,7 @@ def _unavailable(_connection: HTTPConnection, error: AuthenticationError) -> JSO
 
 
 def _urls(settings: Settings) -> AuthSettings:
-    """Check the addresses; the SDK's model keeps their spelling, which must match the issuer's exactly."""
+    """Check the addresses. The SDK's model keeps their spelling, which must match the issuer's exactly."""
     if not settings.auth_audience:
         raise SettingError(
             f"{PREFIX}AUTH_ISSUER is set without {PREFIX}AUTH_AUDIENCE: tokens for other services would be accepted",
@@ -95,7 +95,9 @@ def _urls(settings: Settings) -> AuthSettings:
         )
     for name, url in (("AUTH_ISSUER", settings.auth_issuer), ("AUTH_JWKS_URL", settings.auth_jwks_url)):
         if url and not is_safe(url):
-            raise SettingError(f"{PREFIX}{name} is not an https address", hint="only on this machine may it be http")
+            raise SettingError(
+                f"{PREFIX}{name} is not an https address", hint="use https. http is allowed on this machine only"
+            )
     try:
         return AuthSettings.model_validate(
             {
@@ -116,7 +118,9 @@ def _algorithms(settings: Settings) -> tuple[str, ...]:
     unknown = [name for name in names if name not in ALGORITHMS]
     if unknown or not names:
         raise SettingError(
-            f"{PREFIX}AUTH_ALGORITHMS has {', '.join(unknown) or 'nothing'} in it",
-            hint=f"use some of {' '.join(ALGORITHMS)}",
+            f"{PREFIX}AUTH_ALGORITHMS contains {', '.join(unknown)}"
+            if unknown
+            else f"{PREFIX}AUTH_ALGORITHMS is empty",
+            hint=f"choose from {' '.join(ALGORITHMS)}",
         )
     return names

@@ -24,13 +24,13 @@ _TOKEN_TTL_S = 30.0
 _CACHE_SIZE = 4_096
 
 FindKey = Callable[[str], Awaitable[ApiKey | None]]
-"""Looks up a key by its id, and records that the key was used."""
+"""A function that looks up a key by its id and records that the key was used."""
 
 
 class BearerVerifier:
-    """The SDK's TokenVerifier.
+    """The SDK's TokenVerifier, with a cache of keys and of verified tokens.
 
-    Keys are cached for a second, so that a revoked one is soon refused. While the store fails, the last known key is
+    A key is cached for one second, so a revoked key is refused soon. While the store fails, the last known key is
     used. Verified tokens are cached for half a minute, unless they expire earlier or the issuer's keys change.
     """
 
@@ -42,28 +42,28 @@ class BearerVerifier:
         audience: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Verify keys, and tokens where there is an issuer; `audience` is the resource they are for."""
+        """Verify API keys, and OAuth tokens if there is an issuer. `audience` is the resource that tokens are for."""
         self._find_key = find_key
         self._tokens = tokens
         self._audience = audience
         self._fresh_keys: TLRUCache[str, tuple[ApiKey, float]] = TLRUCache(_CACHE_SIZE, _expiry, timer=clock)
         self._last_keys: LRUCache[str, ApiKey] = LRUCache(_CACHE_SIZE)
-        # Apart from the keys: a flood of invented ids must not evict those.
+        # A cache of their own: a flood of invented ids must not evict real keys.
         self._unknown_ids: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _KEY_TTL_S, timer=clock)
         self._verified: TLRUCache[tuple[bytes, int], tuple[AccessToken, float]] = TLRUCache(
             _CACHE_SIZE, _expiry, timer=clock
         )
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return the access that a token gives, or None; the reason goes to the log and never to the sender.
+        """Return the access that a token gives, or None. The reason for None is logged and never sent to the client.
 
-        When the store cannot be read, AuthenticationError is raised instead, with a cause that the sender may see.
+        When the store cannot be read, AuthenticationError is raised instead, with a cause that the client may see.
         """
         try:
             if token.startswith("tsk_"):
-                return await self._key(token)
+                return await self._verify_key(token)
             if self._tokens is not None:
-                return await self._token(token, self._tokens)
+                return await self._verify_jwt(token, self._tokens)
         except AuthError as error:
             note_reason(error.message)
         except StoreError as error:
@@ -71,17 +71,17 @@ class BearerVerifier:
             raise AuthenticationError from StoreError("keys cannot be looked up now", hint="try again in a second")
         except ToolscoutError as error:
             note_reason(f"a token cannot be verified now: {error.message}")
-        except Exception as error:  # noqa: BLE001 - a token that cannot be read gives no access
+        except Exception as error:  # noqa: BLE001 - an unreadable token gives no access
             note_reason(f"a token could not be read: {type(error).__name__}")
         return None
 
-    async def _key(self, token: str) -> AccessToken | None:
+    async def _verify_key(self, token: str) -> AccessToken | None:
         parts = split_token(token)
         key = await self._lookup(parts[0]) if parts else None
         if parts is None or key is None or not opens(key, parts[1], time.time()):
-            note_reason(_reason_against(parts, key))
+            note_reason(_refusal_reason(parts, key))
             return None
-        return self._access(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
+        return self._access_token(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
     async def _lookup(self, key_id: str) -> ApiKey | None:
         if (cached := self._fresh_keys.get(key_id)) is not None:
@@ -102,21 +102,21 @@ class BearerVerifier:
             self._fresh_keys[key_id] = key, ttl_s
         return key
 
-    async def _token(self, token: str, tokens: JwtVerifier) -> AccessToken:
+    async def _verify_jwt(self, token: str, tokens: JwtVerifier) -> AccessToken:
         digest = hashlib.sha256(token.encode()).digest()
         if (cached := self._verified.get((digest, tokens.keys.version))) is not None:
             return cached[0]
         caller, claims = await tokens.verify(token)
         client = str(claims.get("azp") or claims.get("client_id") or "")
-        access = self._access(caller, client=client, issuer=tokens.issuer)
+        access = self._access_token(caller, client=client, issuer=tokens.issuer)
         ttl_s = min(float(claims["exp"]) - time.time(), _TOKEN_TTL_S)
         self._verified[digest, tokens.keys.version] = access, ttl_s
         return access
 
-    def _access(self, caller: Caller, *, client: str, issuer: str) -> AccessToken:
-        """Write the caller as the SDK's AccessToken; a session is bound to its `client_id`, issuer and subject."""
+    def _access_token(self, caller: Caller, *, client: str, issuer: str) -> AccessToken:
+        """Build the SDK's AccessToken of a caller. The SDK binds a session to its `client_id`, issuer and subject."""
         return AccessToken(
-            token="",  # not needed any more, and a secret that is not stored cannot leak
+            token="",  # no longer needed, and a secret that is not stored cannot leak
             client_id=json.dumps([caller.tenant, client]),
             scopes=sorted(caller.scopes),
             resource=self._audience or None,
@@ -126,14 +126,14 @@ class BearerVerifier:
 
 
 def _expiry(_key: object, value: tuple[object, float], now: float) -> float:
-    """Return when a cached value expires; it carries its own time to live."""
+    """Return when a cached value expires. The second part of the value is its time to live."""
     return now + value[1]
 
 
-def _reason_against(parts: tuple[str, str] | None, key: ApiKey | None) -> str:
-    """Return why a key is refused, for the log; its id is not a secret."""
+def _refusal_reason(parts: tuple[str, str] | None, key: ApiKey | None) -> str:
+    """Return why a key is refused, for the log. The id of a key is not a secret."""
     if parts is None:
-        return "what it sent does not have the form of a key"
+        return "the key is malformed"
     if key is None:
         return f"no key has the id {parts[0]}"
     if key.revoked_at is not None:

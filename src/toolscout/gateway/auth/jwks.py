@@ -1,4 +1,4 @@
-"""The public keys of an issuer (JWKS): fetched on demand, cached, bounded in size and in how often they are fetched."""
+"""The public keys of an issuer (JWKS): fetched on demand and cached, with limits on their size and on requests."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import jwt
 from toolscout.errors import AuthError
 
 TTL_S = 600.0
-"""How long keys are used before they are fetched again."""
+"""The age at which keys are fetched again."""
 
 PAUSE_S = 10.0
-"""The least time between two requests to the issuer, whatever it answered."""
+"""The shortest time between two requests to the issuer, successful or not."""
 
 _TIMEOUT_S = 5.0
 _MAX_BYTES = 262_144
@@ -28,31 +28,31 @@ _log = logging.getLogger("toolscout")
 
 
 class KeySet:
-    """The keys at an address, by id. An unknown id causes another fetch, at most one per PAUSE_S."""
+    """The keys at an address, by id. An unknown id causes another fetch, but at most one per PAUSE_S."""
 
     def __init__(self, url: str, *, issuer: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        """Take the address of a JWKS; when it is empty, the issuer's metadata names it."""
+        """Take the address of a JWKS. If it is empty, the address comes from the issuer's metadata."""
         self._url = url
         self._issuer = issuer
         self._clock = clock
         self._keys: dict[str, jwt.PyJWK] = {}
-        self._fetched = self._tried = float("-inf")
+        self._fetched_at = self._attempted_at = float("-inf")
         self._lock = asyncio.Lock()
-        self._renewing: asyncio.Task[None] | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
         self.version = 0
-        """Grows each time the keys are fetched."""
+        """A number that grows each time the keys are fetched."""
 
     async def key(self, kid: str | None) -> jwt.PyJWK:
-        """Return a key by its id, or the only one where a token names none.
+        """Return a key by its id. Without an id, return the only key, if there is exactly one.
 
-        A known key never waits for the issuer: keys older than TTL_S are fetched again in the background.
+        A cached key is returned at once. Keys older than TTL_S are fetched again in the background.
         """
         key = self._find(kid)
         if key is None:
-            await self._renew()
+            await self._refresh()
             key = self._find(kid)
-        elif self._clock() - self._fetched > TTL_S and (self._renewing is None or self._renewing.done()):
-            self._renewing = asyncio.create_task(self._renew())
+        elif self._clock() - self._fetched_at > TTL_S and (self._refresh_task is None or self._refresh_task.done()):
+            self._refresh_task = asyncio.create_task(self._refresh())
         if key is None:
             raise AuthError("the token is signed with a key that its issuer does not publish")
         return key
@@ -62,12 +62,12 @@ class KeySet:
             return next(iter(self._keys.values())) if len(self._keys) == 1 else None
         return self._keys.get(kid)
 
-    async def _renew(self) -> None:
-        """Fetch the keys, unless that was done a moment ago; when it fails, the known keys stay in use."""
+    async def _refresh(self) -> None:
+        """Fetch the keys, unless PAUSE_S has not passed since the last attempt. On failure, keep the cached keys."""
         async with self._lock:
-            if self._clock() - self._tried <= PAUSE_S:
+            if self._clock() - self._attempted_at <= PAUSE_S:
                 return
-            self._tried = self._clock()
+            self._attempted_at = self._clock()
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
                     self._keys = await self._fetch()
@@ -80,9 +80,9 @@ class KeySet:
                 ValueError,
                 OSError,
             ) as error:
-                _log.warning("the keys of the issuer cannot be read now: %s", type(error).__name__)
+                _log.warning("the keys of the token issuer cannot be fetched: %s", type(error).__name__)
             else:
-                self._fetched = self._clock()
+                self._fetched_at = self._clock()
                 self.version += 1
 
     async def _fetch(self) -> dict[str, jwt.PyJWK]:
@@ -90,27 +90,28 @@ class KeySet:
             if not self._url:
                 metadata = await _read(client, f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
                 if metadata.get("issuer") != self._issuer:
-                    raise ValueError("the metadata is another issuer's")
-                self._url = _checked(str(metadata["jwks_uri"]))
+                    raise ValueError("the metadata belongs to another issuer")
+                self._url = _require_safe(str(metadata["jwks_uri"]))
             document = await _read(client, self._url)
-        key_set = jwt.PyJWKSet.from_dict({"keys": [item for item in document["keys"] if _signs(item)][:_MAX_KEYS]})
+        usable = [item for item in document["keys"] if _is_signing_key(item)]
+        key_set = jwt.PyJWKSet.from_dict({"keys": usable[:_MAX_KEYS]})
         return {key.key_id or "": key for key in key_set.keys}
 
 
 def is_safe(url: str) -> bool:
-    """Tell whether keys from this address cannot be replaced on the way: TLS, or this machine."""
+    """Tell whether nobody can replace keys in transit: the address uses TLS, or is on this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost"))
 
 
-def _checked(url: str) -> str:
+def _require_safe(url: str) -> str:
     if not is_safe(url):
         raise ValueError("the keys are not published over https")
     return url
 
 
-def _signs(item: Any) -> bool:
-    """Tell whether a key is a public key for signatures; a shared secret is never accepted."""
+def _is_signing_key(item: Any) -> bool:
+    """Tell whether a key is a public key for signatures. A shared secret is never accepted."""
     return isinstance(item, dict) and item.get("kty") in ("RSA", "EC", "OKP") and item.get("use", "sig") == "sig"
 
 

@@ -30,7 +30,7 @@ class JwtVerifier:
     algorithms: tuple[str, ...] = ALGORITHMS
 
     async def verify(self, token: str) -> tuple[Caller, dict[str, Any]]:
-        """Return the caller of a token and its claims; raise AuthError when it is not valid."""
+        """Return the caller of a token and its claims. Raise AuthError if the token is not valid."""
         if len(token) > _MAX_CHARS:
             raise AuthError("the token is too long")
         try:
