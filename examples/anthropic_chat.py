@@ -1,8 +1,8 @@
-"""A chat on Anthropic's Messages that sends a handful of tools with each turn, not all of them.
+"""A chat with Anthropic's Messages API that sends a few tools with each turn instead of all of them.
 
     ANTHROPIC_API_KEY=... python examples/anthropic_chat.py
 
-ANTHROPIC_BASE_URL and ANTHROPIC_MODEL name another address and model. Needs httpx2, which toolscout brings along.
+Set ANTHROPIC_BASE_URL and ANTHROPIC_MODEL to use another address or model. httpx2 is installed with toolscout.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def turn(scout: Scout, http: httpx2.AsyncClient, messages: list[dict[str, 
 
 
 async def run(picked: Discovery, call: dict[str, Any]) -> dict[str, Any]:
-    """Run one call; a mistake of the model is told to the model, which can do better in the next round."""
+    """Run one call. If the model made a mistake, return the error to it, so that it can correct the call."""
     try:
         result = await picked.call(call)
         said, failed = result.text, result.is_error
@@ -57,7 +57,7 @@ async def run(picked: Discovery, call: dict[str, Any]) -> dict[str, Any]:
 
 
 async def main() -> None:
-    """Talk until the input ends."""
+    """Read the user's messages and answer them, until the input ends."""
     messages: list[dict[str, Any]] = []
     headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
     async with Scout.open(store="memory:") as scout, httpx2.AsyncClient(headers=headers, timeout=60) as http:

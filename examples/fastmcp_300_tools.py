@@ -1,6 +1,6 @@
-"""A FastMCP server with 300 hidden tools: a client lists three, and finds the others by asking.
+"""A FastMCP server with 300 hidden tools: a client sees three tools and finds the others by searching.
 
-Run it with `python examples/fastmcp_300_tools.py`; it speaks MCP on standard input and output.
+Run it with `python examples/fastmcp_300_tools.py`. It speaks MCP on standard input and output.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""A LangGraph agent that binds the tools of a turn to its model, chosen from all that the scout knows.
+"""A LangGraph agent that gives its model only the tools that a turn needs, chosen from the whole catalogue.
 
     pip install langgraph langchain langchain-openai
     OPENAI_API_KEY=... python examples/langgraph_agent.py "Where is the parcel of order 1042?"
 
-MODEL names another model, as LangChain does: MODEL=anthropic:claude-sonnet-4-5.
+Set MODEL to use another model, in LangChain's format: MODEL=anthropic:claude-sonnet-4-5.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from toolscout import Discovery, Scout, ToolscoutError
 
 
 def build(model: BaseChatModel, scout: Scout) -> Any:
-    """Make a graph of two nodes, one that thinks and one that acts; its state is the messages alone."""
+    """Make a graph of two nodes: one asks the model, one runs its tool calls. The state is only the messages."""
 
     async def think(state: MessagesState) -> dict[str, list[AnyMessage]]:
         picked = await tools_of_this_turn(scout, state["messages"])
@@ -44,13 +44,13 @@ def build(model: BaseChatModel, scout: Scout) -> Any:
 
 
 async def tools_of_this_turn(scout: Scout, messages: list[AnyMessage]) -> Discovery:
-    """Choose for the user's last words: the same for every step of a turn, so nothing is kept in the state."""
+    """Choose tools for the user's last message. Every step of a turn chooses the same, so no state is needed."""
     asked = next(message for message in reversed(messages) if isinstance(message, HumanMessage))
     return await scout.discover_tools(asked.text, limit=4, messages=convert_to_openai_messages(messages))
 
 
 async def run(picked: Discovery, call: ToolCall) -> ToolMessage:
-    """Run one call; a mistake of the model is told to the model."""
+    """Run one call. If the model made a mistake, return the error to it."""
     try:
         result = await picked.call(call)
         said, status = result.text, "error" if result.is_error else "success"
@@ -60,7 +60,7 @@ async def run(picked: Discovery, call: ToolCall) -> ToolMessage:
 
 
 async def main(*questions: str) -> None:
-    """Answer one question after the other, each with tools of its own."""
+    """Answer the questions one after the other, each with its own tools."""
     from langchain.chat_models import init_chat_model
 
     messages: list[AnyMessage] = []

@@ -1,9 +1,9 @@
-"""A chat on OpenAI's Chat Completions that sends a handful of tools with each turn, not all of them.
+"""A chat with OpenAI's Chat Completions API that sends a few tools with each turn instead of all of them.
 
     OPENAI_API_KEY=... python examples/openai_chat.py
     OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_MODEL=qwen3 python examples/openai_chat.py
 
-The second line is for any other server that speaks this format. Needs httpx2, which toolscout brings along.
+The second line is for any other server with the same API. httpx2 is installed with toolscout.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def turn(scout: Scout, http: httpx2.AsyncClient, messages: list[dict[str, 
 
 
 async def run(picked: Discovery, call: dict[str, Any]) -> str:
-    """Run one call; a mistake of the model is told to the model, which can do better in the next round."""
+    """Run one call. If the model made a mistake, return the error to it, so that it can correct the call."""
     try:
         return (await picked.call(call)).text
     except ToolscoutError as error:
@@ -53,7 +53,7 @@ async def run(picked: Discovery, call: dict[str, Any]) -> str:
 
 
 async def main() -> None:
-    """Talk until the input ends."""
+    """Read the user's messages and answer them, until the input ends."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You help in a shop. Use the tools."}]
     headers = {"Authorization": f"Bearer {KEY}"}
     async with Scout.open(store="memory:") as scout, httpx2.AsyncClient(headers=headers, timeout=60) as http:

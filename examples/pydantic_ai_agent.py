@@ -1,9 +1,9 @@
-"""A pydantic-ai agent whose tools are chosen anew for each run, from all that the scout knows.
+"""A pydantic-ai agent whose tools are chosen for each run from the whole catalogue.
 
     pip install "pydantic-ai-slim[openai]"
     OPENAI_API_KEY=... python examples/pydantic_ai_agent.py "Where is the parcel of order 1042?"
 
-MODEL names another model, as pydantic-ai does: MODEL=anthropic:claude-sonnet-4-5.
+Set MODEL to use another model, in pydantic-ai's format: MODEL=anthropic:claude-sonnet-4-5.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ agent = Agent(deps_type=Scout, instructions="You help in a shop. Use the tools."
 
 @agent.toolset(per_run_step=False)
 async def tools_of_this_run(context: RunContext[Scout]) -> FunctionToolset[Scout]:
-    """Choose the tools for what the user asks in this run, and asked before."""
-    messages = list(said(context.messages))
+    """Choose the tools for this request of the user and the previous ones."""
+    messages = list(user_messages(context.messages))
     picked = await context.deps.discover_tools(str(context.prompt), limit=4, messages=messages)
-    return FunctionToolset([as_tool(picked, shown) for shown in picked.anthropic_tools()])
+    return FunctionToolset([as_tool(picked, definition) for definition in picked.anthropic_tools()])
 
 
-def as_tool(picked: Discovery, shown: dict[str, Any]) -> Tool[Scout]:
-    """Make a tool of the agent: its definition as it is, its call through the scout."""
+def as_tool(picked: Discovery, definition: dict[str, Any]) -> Tool[Scout]:
+    """Make a tool for the agent that keeps the definition and is called through the scout."""
 
     async def call(**arguments: Any) -> str:
         try:
-            return (await picked.call({"name": shown["name"], "arguments": arguments})).text
+            return (await picked.call({"name": definition["name"], "arguments": arguments})).text
         except ToolscoutError as error:
             raise ModelRetry(f"{error.message}; {error.hint}") from error
 
-    return Tool.from_schema(call, shown["name"], shown["description"], shown["input_schema"])
+    return Tool.from_schema(call, definition["name"], definition["description"], definition["input_schema"])
 
 
-def said(messages: list[ModelMessage]) -> Iterator[dict[str, Any]]:
-    """Walk what the user said, as `discover_tools` reads it."""
+def user_messages(messages: list[ModelMessage]) -> Iterator[dict[str, Any]]:
+    """Yield the user's messages in the format of `discover_tools`."""
     for message in messages:
         for part in message.parts:
             if isinstance(part, UserPromptPart):
@@ -52,7 +52,7 @@ def said(messages: list[ModelMessage]) -> Iterator[dict[str, Any]]:
 
 
 async def main(*questions: str) -> None:
-    """Answer one question after the other, each with tools of its own."""
+    """Answer the questions one after the other, each with its own tools."""
     history: list[ModelMessage] = []
     async with Scout.open(store="memory:") as scout:
         await scout.index_server_tools("shop", shop_tools())

@@ -1,4 +1,4 @@
-"""The tools of a small shop, for the examples: orders, parcels and stock in memory; what a tool changes stays so."""
+"""The tools of a small shop, for the examples. Orders, parcels and stock are in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from toolscout import ToolRegistry
 
 
 def shop_tools() -> ToolRegistry:
-    """Open a shop, and register what can be done in it; a registry is a provider that a scout can index."""
+    """Return a registry with the tools of a new shop. A registry is a provider, so a scout can index it."""
     registry = ToolRegistry()
     customers = {"1042": "ann@example.com"}
     parcels = {"1042": "on a ship to Bergen"}
@@ -42,7 +42,7 @@ def shop_tools() -> ToolRegistry:
 
     @registry.tool
     def order_supplies(product: str, pieces: int) -> int:
-        """Buy more pieces of a product from the supplier; the answer is the new stock."""
+        """Buy more pieces of a product from the supplier and return the new stock."""
         stock[product] += pieces
         return stock[product]
 

@@ -1,7 +1,7 @@
-"""A web app whose tools depend on who asks: every user has the queries that they saved, and sees no other's.
+"""A web app whose tools depend on the user: each user's saved queries are tools that only this user sees.
 
-Run it with `python examples/web_request_tools.py`; MCP is served at http://127.0.0.1:8000/mcp. Who asks is told by a
-bearer token, which a real app would check with its identity provider.
+Run it with `python examples/web_request_tools.py`. MCP is served at http://127.0.0.1:8000/mcp. A bearer token
+identifies the user. A real app would verify it with its identity provider.
 """
 
 import sqlite3
@@ -31,11 +31,11 @@ class SavedQueries:
     """One user's saved queries, as tools."""
 
     def __init__(self, user: str) -> None:
-        """Take whose queries they are."""
+        """Take the queries of this user."""
         self.queries = SAVED[user]
 
     def list_tool_metadata(self) -> Iterable[ToolMetadata]:
-        """Return what searching needs of each query."""
+        """Return name and description of each query, for the search."""
         return [ToolMetadata(name=name, description=text) for name, (text, _) in self.queries.items()]
 
     def get_tool(self, name: str) -> Mapping[str, Any] | None:
@@ -52,7 +52,7 @@ class SavedQueries:
 
 
 def queries_of(connection: HTTPConnection) -> SavedQueries | None:
-    """Return the tools of whoever sent this request."""
+    """Return the tools of the user who sent this request."""
     user = USERS.get(connection.headers.get("authorization", "").removeprefix("Bearer "))
     return SavedQueries(user) if user else None
 

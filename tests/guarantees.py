@@ -1,10 +1,10 @@
-"""What toolscout guarantees, as data: each has an id, a sentence and a source, and tests name what they prove.
+"""What toolscout guarantees, as data. Each guarantee has an id, and tests are marked with the ids that they prove:
 
     @guarantee("store:kill9")
-    async def test_a_killed_writer_leaves_one_whole_edition(): ...
+    async def test_a_killed_writer_leaves_one_complete_generation(): ...
 
-A guarantee that nothing keeps yet carries the reason as its `gap`; one that is kept in part says what of its sentence
-comes `later`. `tests/test_guarantees.py` fails when a guarantee has neither a test nor a gap, or both.
+A guarantee without a test has the reason as its `gap`. A guarantee that is proven in part says under `later` what is
+missing. `tests/test_guarantees.py` fails if a guarantee has neither a test nor a gap, or both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GATEWAY = "come with telemetry and REST"
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """One guarantee: `gap` says why nothing proves it yet, `later` what of the sentence is not proven yet."""
+    """One guarantee. `gap` says why it has no test, `later` which part of the sentence is not tested yet."""
 
     id: str
     sentence: str
@@ -40,55 +40,56 @@ _PROTOCOL = _group(
     "Protocol",
     Guarantee(
         "proto:conformance",
-        "The public conformance suite passes at 2025-11-25 and 2026-07-28, exceptions listed with reasons.",
+        "The public conformance suite passes at 2025-11-25 and 2026-07-28. Exceptions are listed with reasons.",
     ),
     Guarantee(
         "proto:malformed",
-        "Malformed requests get a clean 4xx or JSON-RPC error, reach no downstream server, and the next good request "
-        "is answered; 10,000 generated cases, no crash, no 500.",
+        "Malformed requests get a 4xx or a JSON-RPC error and reach no downstream server. The next valid request is "
+        "answered. Tested with 10,000 generated cases: no crash, no 500.",
     ),
     Guarantee(
         "proto:list-stable",
         "`tools/list` is byte-identical for the same caller over 1,000 calls, restarts and re-indexes that change "
-        "nothing; it carries `ttlMs` and `cacheScope`.",
+        "nothing. It has `ttlMs` and `cacheScope`.",
     ),
     Guarantee(
         "proto:passthrough",
-        "Content kinds, structuredContent, `_meta`, `isError`, resource links and input_required survive unchanged.",
+        "All kinds of content, structuredContent, `_meta`, `isError`, resource links and input_required are passed on "
+        "unchanged.",
     ),
-    Guarantee("proto:dual-era", "Legacy and modern clients reach legacy and modern servers."),
+    Guarantee("proto:dual-era", "Clients and servers of the stateless protocol and of older versions work together."),
 )
 
 _ACCESS = _group(
     "Identity and access",
     Guarantee(
         "auth:default",
-        "HTTP beyond loopback refuses to start without authentication unless an explicit flag says so.",
+        "HTTP beyond loopback does not start without authentication, unless a flag allows it.",
     ),
     Guarantee(
         "auth:token",
-        "A wrong audience, issuer, expiry or algorithm, or a token in the query string: 401 with `resource_metadata`; "
-        "no store query is made.",
+        "A token with a wrong audience, issuer, expiry or algorithm, or in the query string, gets 401 with "
+        "`resource_metadata`, and the store is not read.",
     ),
     Guarantee(
         "auth:no-passthrough",
-        "Inbound credentials never reach a downstream server.",
+        "The caller's credentials are never sent to a downstream server.",
     ),
     Guarantee(
         "access:one-predicate",
-        "Found by search = opened by details = callable, per caller, over 10,000 random policies; never another "
-        "tenant's tool.",
+        "For each caller, search, details and calls allow the same tools, and never those of another tenant. Tested "
+        "with 10,000 random policies.",
     ),
     Guarantee(
         "access:absent-equals-forbidden",
-        "Absent and forbidden have the same code, message and shape; no count, score, related tool or suggestion "
-        "changes when hidden tools are added.",
+        "An absent and a forbidden tool give the same code, message and format. No count, score, related tool or "
+        "suggestion changes when hidden tools are added.",
     ),
-    Guarantee("access:fails-closed", "An exception in rules or identity denies."),
+    Guarantee("access:fails-closed", "If the rules or the identity cannot be evaluated, access is denied."),
     Guarantee(
         "tenant:isolation",
-        "The same names in two tenants, interleaved, on every store: nothing leaks.",
-        later="MongoDB joins with its store",
+        "Two tenants that use the same names at the same time see nothing of each other, on every store.",
+        later="MongoDB, when its store exists",
     ),
 )
 
@@ -96,36 +97,36 @@ _CATALOGUE = _group(
     "Catalogue",
     Guarantee(
         "catalog:pin",
-        "One changed character anywhere in a definition is seen, reported and, when strict, withheld until approved.",
+        "A definition that changes by one character is reported. In strict mode it is withheld until approved.",
     ),
     Guarantee(
         "catalog:quarantine",
-        "Poisoned definitions are quarantined on every surface; detection and false-positive rates are stated.",
+        "Poisoned definitions are quarantined on every surface. Detection and false-positive rates are published.",
     ),
     Guarantee(
         "catalog:collision",
-        "The same name on three servers, reserved names, confusables, duplicates in one server: deterministic, nothing "
-        "overwritten, all reported.",
-        later="confusables are kept apart now, and reported with the screen stage",
+        "The same name on three servers, reserved names, confusable names and duplicates in one server have a "
+        "deterministic result. Nothing is overwritten, and all are reported.",
+        later="confusable names are kept apart, but not reported yet",
     ),
     Guarantee(
         "catalog:bounds",
-        "A 5 MB schema, depth 5,000, `$ref` loops, `$ref` to a local listener, a 100,000-tool server, an endless "
-        "cursor: the item is dropped with a reason, the rest is indexed, memory bounded.",
+        "A 5 MB schema, a depth of 5,000, `$ref` loops, a `$ref` to a local address, a server with 100,000 tools or an "
+        "endless cursor: the item is dropped with a reason, the rest is indexed, and memory stays bounded.",
     ),
     Guarantee(
         "rank:deterministic",
-        "The same corpus and query give the same order over processes, insertion orders and stores.",
+        "The same tools and query give the same order in every process and store, for any order of insertion.",
     ),
     Guarantee(
         "rank:flood",
-        "1 % hostile tools that flood the catalogue cost honest recall@5 under 5 points and hold at most 2 of 5 places "
-        "in 99 % of queries.",
+        "If 1 % of the tools are hostile copies, recall@5 of the honest tools falls by less than 5 points, and hostile "
+        "tools take at most 2 of 5 places in 99 % of queries.",
     ),
     Guarantee(
         "rank:stuffing",
-        "1 % hostile tools stuffed with words cost honest recall@5 under 5 points and hold at most 2 of 5 places in "
-        "99 % of queries.",
+        "If 1 % of the tools are stuffed with keywords, recall@5 of the honest tools falls by less than 5 points, and "
+        "hostile tools take at most 2 of 5 places in 99 % of queries.",
     ),
 )
 
@@ -134,16 +135,25 @@ _FAULTS = _group(
     *(
         Guarantee(f"fault:{name}", sentence)
         for name, sentence in (
-            ("crash", "A crash before, during or after the reply: a typed error at once, restart, no second send."),
-            ("hang", "A server that hangs: the total deadline holds, cancellation is sent, the slot is freed."),
-            ("drip", "A server that drips: the total deadline holds, cancellation is sent, the slot is freed."),
-            ("garbage", "Half lines and binary: bounded memory, explicit notice."),
-            ("huge", "A 100 MB line, a 1 GB result: bounded memory, explicit notice."),
-            ("start", "Slow or never starting servers delay nobody."),
-            ("breaker", "Five failures open the breaker; it fails fast; half-open after 30 s."),
-            ("changed", "A list that changes mid-call, a removed tool, a changed schema: all are noticed."),
-            ("storm", "1,000 `list_changed` a second: one re-index per interval."),
-            ("orphans", "No orphans after SIGTERM, none after kill -9 of the gateway."),
+            (
+                "crash",
+                "After a crash the caller gets an error at once, the server restarts, and nothing is sent twice.",
+            ),
+            ("hang", "A call to a server that hangs ends at its deadline, is cancelled, and frees its slot."),
+            (
+                "drip",
+                "A call to a server that sends byte by byte ends at its deadline, is cancelled, and frees its slot.",
+            ),
+            ("garbage", "Incomplete lines and binary data are reported, and memory stays bounded."),
+            ("huge", "A line of 100 MB and a result of 1 GB are reported, and memory stays bounded."),
+            ("start", "A server that starts slowly or never does not delay others."),
+            (
+                "breaker",
+                "Five failures open the circuit breaker. Calls then fail at once. After 30 s one call is let through.",
+            ),
+            ("changed", "A list that changes during a call, a removed tool and a changed schema are noticed."),
+            ("storm", "1,000 `list_changed` notifications a second lead to one re-index per interval."),
+            ("orphans", "No server process is left after SIGTERM or kill -9 of the gateway."),
         )
     ),
 )
@@ -152,81 +162,89 @@ _STORAGE = _group(
     "Storage",
     Guarantee(
         "store:contract",
-        "One suite over all stores; the same top 10.",
-        later="MongoDB joins with its store",
+        "All stores pass the same tests and return the same top 10.",
+        later="MongoDB, when its store exists",
     ),
     Guarantee(
-        "store:kill9", "Random kill -9 during indexing, 100 times: integrity holds, the visible generation is whole."
+        "store:kill9", "After kill -9 at random moments of indexing, 100 times, the visible generation is complete."
     ),
     Guarantee(
         "store:down",
-        "The database stops: liveness true, readiness false, stale answers or a typed error within 2 s, recovery "
-        "within 5 s.",
+        "While the database is down, the process is alive but not ready, and answers are stale or a typed error within "
+        "2 s. It recovers within 5 s.",
     ),
     Guarantee(
         "store:move",
-        "A whole catalogue moves between stores: the same top 10, nothing is embedded; a broken file changes nothing.",
+        "A catalogue moves between stores with the same top 10 and without embedding. A broken file changes nothing.",
     ),
     Guarantee(
         "replica:serving",
-        "Several gateways over one database: one killed with -9, one restarted, only requests in flight fail; a "
-        "publish is found on all within 1 s.",
+        "With several gateways over one database, only requests in flight fail when one is killed or restarted. A "
+        "publication is visible on all within 1 s.",
     ),
     Guarantee(
         "replica:turns",
-        "One replica at a time indexes a given server, the others serve what it published; when it dies, another takes "
-        "over.",
+        "One replica at a time indexes a given server, and the others serve what it published. If it dies, another "
+        "takes over.",
     ),
     Guarantee(
         "store:full",
-        "Disk full: a typed error, the old generation still served.",
-        later="SQLite's disk is filled; that of a PostgreSQL server is out of a test's reach",
+        "When the disk is full, a typed error is raised, and the old generation is still served.",
+        later="tested with SQLite, not with the disk of a PostgreSQL server",
     ),
-    Guarantee("store:upgrade", "Databases of earlier versions migrate; newer ones are refused clearly."),
-    Guarantee("embed:model-change", "A new model rebuilds beside the old one and switches at once; vectors never mix."),
-    Guarantee("embed:down", "Embedder down: keyword answers marked degraded; recovery without restart."),
+    Guarantee("store:upgrade", "Databases of earlier versions are migrated. Databases of newer versions are refused."),
+    Guarantee(
+        "embed:model-change",
+        "Vectors of a new model are built beside the old ones and used all at once. They are never mixed.",
+    ),
+    Guarantee(
+        "embed:down",
+        "While the embedder is down, answers use words and are marked degraded. It recovers without a restart.",
+    ),
 )
 
 _LOAD = _group(
     "Load and limits",
     Guarantee(
         "load:clients",
-        "1,000 concurrent clients for 10 minutes: no errors outside limits, no growth of memory or descriptors.",
-        gap="200 clients at once are measured in benchmarks/gateway; ten minutes of 1,000 come with operating",
+        "1,000 concurrent clients for 10 minutes get no errors within limits. Memory and descriptors do not grow.",
+        gap="benchmarks/gateway measures 200 clients at once; 1,000 clients for ten minutes are not tested yet",
     ),
     Guarantee(
         "load:limits",
-        "A body of 4 MiB + 1: 413; a 1 MB query: 400; rate limit: 429 with Retry-After or a tool error.",
-        later="a long query is a tool error, and 400 with REST",
+        "A body of 4 MiB + 1 gets 413, a query of 1 MB gets 400, and a rate limit 429 or a tool error.",
+        later="a long query is a tool error; 400 comes with REST",
     ),
-    Guarantee("load:cancel", "A client that leaves frees all its work."),
-    Guarantee("text:scripts", "20 scripts, RTL, emoji, NUL, lone surrogates: no crash, true round trip."),
+    Guarantee("load:cancel", "When a client disconnects, all its work is cancelled."),
+    Guarantee(
+        "text:scripts",
+        "Text in 20 scripts, right-to-left text, emoji, NUL and lone surrogates are stored and returned unchanged.",
+    ),
 )
 
 _EGRESS = _group(
     "Egress, processes, secrets, audit",
     Guarantee(
         "egress:ssrf",
-        "Private, loopback and metadata addresses in every form, rebinding and redirects: refused, a local listener "
-        "sees nothing.",
+        "Private, loopback and metadata addresses are refused in every form, also after DNS rebinding and redirects.",
     ),
-    Guarantee("egress:origin", "Evil, null or duplicate Origin, wrong Host: 403."),
-    Guarantee("proc:argv", "Metacharacters in a server's command arrive literally."),
-    Guarantee("proc:env", "A child sees only the listed environment."),
+    Guarantee("egress:origin", "A foreign, null or duplicate Origin and a wrong Host get 403."),
+    Guarantee("proc:argv", "Shell metacharacters in a server's command have no effect."),
+    Guarantee("proc:env", "A server process gets only the environment that the config lists."),
     Guarantee(
         "secret:nowhere",
-        "Canaries in config, environment, headers, arguments: none in logs, traces, metrics, errors, database.",
+        "Secrets in config, environment, headers and arguments are in no log, trace, metric, error or database.",
         later="traces and metrics come with telemetry",
     ),
     Guarantee(
         "audit:every-call",
-        "Exactly one line per call, also for failures: who, tenant, key, fingerprint, decision, outcome, ms, argument "
-        "shape.",
+        "Every call leaves exactly one line, also if it fails: user, tenant, key, fingerprint, decision, outcome, ms "
+        "and the types of the arguments.",
     ),
-    Guarantee("audit:injection", "Newlines and ANSI in names stay harmless."),
+    Guarantee("audit:injection", "Line breaks and terminal escape sequences in names have no effect."),
     Guarantee(
         "docs:complete",
-        "Every setting, flag, metric, error code and endpoint is documented; README blocks run.",
+        "Every setting, flag, metric, error code and endpoint is documented. The blocks of the README run.",
         gap=f"settings, flags, errors and blocks are tested in tests/docs; metrics and endpoints {GATEWAY}",
     ),
 )

@@ -1,4 +1,4 @@
-"""The manifest and the tests agree: every guarantee is proven or says why not; guarded tests say what they prove."""
+"""Every guarantee has a test or says why not, and every test in certain folders names the guarantee that it proves."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from guarantees import GUARANTEES, Guarantee
 
 TESTS = Path(__file__).parent
 GUARDED = ("security", "faults", "storage", "gateway")
-"""The folders whose every test must say which guarantee it proves."""
+"""The folders in which every test must name the guarantee that it proves."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A test as it is written: where it is, and the guarantees that it or its module names."""
+class MarkedTest:
+    """A test function: where it is, and the guarantees that it or its module names."""
 
     where: str
     folder: str
     ids: tuple[str, ...]
 
 
-def find_tests(root: Path) -> list[Found]:
-    """Read every test file without importing it, so that it does not matter which tests are run."""
-    found = []
+def find_tests(root: Path) -> list[MarkedTest]:
+    """Parse every test file without importing it, so that the result does not depend on which tests run."""
+    tests = []
     for path in sorted(root.rglob("test_*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         relative = path.relative_to(root)
-        for name, ids in _walk(tree, _of_module(tree)):
-            found.append(Found(f"{relative.as_posix()}::{name}", relative.parts[0], ids))
-    return found
+        for name, ids in _marked_tests(tree, _of_module(tree)):
+            tests.append(MarkedTest(f"{relative.as_posix()}::{name}", relative.parts[0], ids))
+    return tests
 
 
-def _walk(node: ast.Module | ast.ClassDef, inherited: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _marked_tests(node: ast.Module | ast.ClassDef, inherited: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for item in node.body:
         if isinstance(item, ast.ClassDef) and item.name.startswith("Test"):
-            yield from _walk(item, (*inherited, *_named(item.decorator_list)))
+            yield from _marked_tests(item, (*inherited, *_named(item.decorator_list)))
         elif isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and item.name.startswith("test_"):
             yield item.name, (*inherited, *_named(item.decorator_list))
 
@@ -65,8 +65,8 @@ def _named(nodes: list[ast.expr]) -> tuple[str, ...]:
     )
 
 
-def problems(manifest: tuple[Guarantee, ...], tests: list[Found]) -> list[str]:
-    """Say everything that is wrong between the manifest and the tests."""
+def problems(manifest: tuple[Guarantee, ...], tests: list[MarkedTest]) -> list[str]:
+    """Return all differences between the list of guarantees and the tests."""
     known = {guarantee.id: guarantee for guarantee in manifest}
     named = {name for test in tests for name in test.ids}
     return [
@@ -124,6 +124,6 @@ def test_the_check_sees_what_is_wrong(tmp_path: Path, text: str, wrong: list[str
     assert problems((_KEPT, _OPEN), find_tests(tmp_path)) == wrong
 
 
-def test_a_guarantee_may_not_be_made_twice() -> None:
-    tests = [Found("x", "cli", ("a:kept",))]
+def test_a_guarantee_may_not_be_listed_twice() -> None:
+    tests = [MarkedTest("x", "cli", ("a:kept",))]
     assert problems((_KEPT, _KEPT), tests) == ["a:kept is listed twice"]
