@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -99,7 +100,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("testing", "a live server in memory, for tests of programs", "errors models ports tool_keys"),
     ),
     "Top": (
-        Package("__init__", "the public API", "chat errors models ports registry scout settings"),
+        Package("__init__", "the public API", "chat config errors models policy ports registry scout settings sources"),
         Package(
             "cli",
             "the `toolscout` command",
@@ -140,13 +141,19 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Parse a file, once."""
+    return ast.parse(path.read_text("utf-8"))
+
+
 MODULE_NAMES = frozenset(map(module_of, MODULES))
 
 
 def imports_of(path: Path) -> set[str]:
     """Return the modules of `toolscout` that a file imports, wherever in the file."""
     imports: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "toolscout":
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             imports |= {name if name in MODULE_NAMES else node.module for name in names}
@@ -158,7 +165,7 @@ def imports_of(path: Path) -> set[str]:
 def libraries_of(path: Path) -> set[str]:
     """Return the top-level names of all that a file imports, and of what it loads with `import_module`."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
         elif isinstance(node, ast.Import):

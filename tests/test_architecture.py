@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -21,8 +22,12 @@ from architecture import (
     libraries_of,
     module_of,
     package_of,
+    tree_of,
 )
+from public_api import PUBLIC_MODULES, SNAPSHOT, public_names, snapshot, unexported
 
+ROOT = SOURCE.parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
 NAMES = {layer: {package.name for package in packages} for layer, packages in LAYERS.items()}
 
 
@@ -59,8 +64,8 @@ def test_no_modules_import_one_another_in_a_circle():
 
 
 def test_class_names_are_unique():
-    trees = [ast.parse(path.read_text("utf-8")) for path in MODULES]
-    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    nodes = (node for path in MODULES for node in ast.walk(tree_of(path)))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert [name for name, count in names.items() if count > 1] == []
 
 
@@ -71,7 +76,7 @@ def test_no_module_passes_400_lines():
 
 def test_a_publication_is_made_in_one_place():
     def makes_one(path):
-        calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
         return any(isinstance(call.func, ast.Name) and call.func.id == "Publication" for call in calls)
 
     assert [path.relative_to(SOURCE).as_posix() for path in MODULES if makes_one(path)] == ["indexing/publish.py"]
@@ -88,8 +93,34 @@ def test_all_lists_exactly_what_is_public_and_in_order():
     assert dir(toolscout) == toolscout.__all__
     for name in toolscout.__all__:
         assert getattr(toolscout, name) is not None
-    visible = {name for names in toolscout._HOME.values() for name in names} | {"__version__"}
-    assert visible == set(toolscout.__all__)
+
+
+def test_type_checkers_see_the_public_names_that_exist():
+    nodes = ast.walk(tree_of(SOURCE / "__init__.py"))
+    imports = [(node.module, alias) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
+    declared = {alias.asname: module for module, alias in imports if alias.name == alias.asname}
+    assert declared == {name: f"toolscout.{module}" for name, module in toolscout._MODULE_OF.items()}
+
+
+def test_every_type_in_a_public_signature_is_public():
+    assert unexported() == set()
+
+
+def test_the_public_api_is_what_the_snapshot_shows():
+    assert snapshot() == SNAPSHOT.read_text("utf-8"), "run `python tests/public_api.py` if the change is intended"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_import_public_names_alone(path):
+    text = path.read_text("utf-8")
+    sources = [text] if path.suffix == ".py" else re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+    for node in (node for source in sources for node in ast.walk(ast.parse(source))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "toolscout":
+            names = {alias.name for alias in node.names}
+            assert names <= public_names().get(node.module, {}).keys(), ast.unparse(node)
+        elif isinstance(node, ast.Import):
+            modules = {alias.name for alias in node.names if alias.name.split(".")[0] == "toolscout"}
+            assert modules <= set(PUBLIC_MODULES), ast.unparse(node)
 
 
 def test_every_public_error_is_exported():
@@ -127,9 +158,8 @@ def test_a_library_user_never_loads_what_only_the_command_needs():
 
 
 def test_the_project_names_no_path_of_a_machine():
-    root = SOURCE.parent.parent
-    tracked = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     for name in tracked:
-        path = root / name
+        path = ROOT / name
         if path.suffix in {".py", ".md", ".toml", ".json", ".jsonl", ""} and path.is_file() and path != Path(__file__):
             assert "/work/" not in path.read_text("utf-8", errors="ignore"), name

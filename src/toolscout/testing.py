@@ -12,7 +12,9 @@ from toolscout.models import Caller, Server, ServerStatus
 from toolscout.ports import Upstream
 from toolscout.tool_keys import server_slug
 
-Result = Mapping[str, Any] | str
+__all__ = ["FakeCall", "FakeResult", "FakeServer"]
+
+FakeResult = Mapping[str, Any] | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class FakeServer:
         title: str,
         rows: Iterable[Mapping[str, Any]] = (),
         *,
-        answer: Callable[[FakeCall], Result | Awaitable[Result]] | None = None,
+        answer: Callable[[FakeCall], FakeResult | Awaitable[FakeResult]] | None = None,
         tenants: tuple[str, ...] | Literal["all"] | None = None,
         trusted: bool = True,
     ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from toolscout import InvalidValueError, Scout, Settings, ToolNotFoundError
 from toolscout.errors import AuthError
 from toolscout.policy.api_keys import caller_of_key, mint_key, opens, split_token
-from toolscout.policy.claims import ClaimMap, caller_of
+from toolscout.policy.claims import ClaimMap, caller_from_claims
 
 
 def test_a_key_opens_with_its_own_secret_until_it_ends() -> None:
@@ -50,10 +50,10 @@ def test_a_name_that_cannot_be_seen_names_nobody(name: str) -> None:
         with pytest.raises(InvalidValueError):
             mint_key(now=1.0, **wrong)  # type: ignore[arg-type]
     with pytest.raises(AuthError):
-        caller_of({"sub": name}, ClaimMap())
+        caller_from_claims({"sub": name}, ClaimMap())
     with pytest.raises(AuthError):
-        caller_of({"sub": "ann", "org": name}, ClaimMap(tenant="org"))
-    assert caller_of({"sub": "ann", "groups": [name, "good"]}, ClaimMap()).groups <= {"good", *name.split()}
+        caller_from_claims({"sub": "ann", "org": name}, ClaimMap(tenant="org"))
+    assert caller_from_claims({"sub": "ann", "groups": [name, "good"]}, ClaimMap()).groups <= {"good", *name.split()}
 
 
 @pytest.fixture

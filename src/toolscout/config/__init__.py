@@ -1,6 +1,6 @@
 """Config files of agent hosts and of the operator: which MCP servers there are, and toolscout's options for them."""
 
 from toolscout.config.read import read_config
-from toolscout.config.server_config import Config, OAuthConfig, ServerConfig, Transport
+from toolscout.config.server_config import Config, OAuthConfig, ServerConfig, Transport, UserCredentials
 
-__all__ = ["Config", "OAuthConfig", "ServerConfig", "Transport", "read_config"]
+__all__ = ["Config", "OAuthConfig", "ServerConfig", "Transport", "UserCredentials", "read_config"]

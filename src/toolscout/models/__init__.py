@@ -34,11 +34,11 @@ from toolscout.models.tools import (
 )
 
 if TYPE_CHECKING:
-    from toolscout.models.queries import BoolArray as BoolArray
-    from toolscout.models.queries import ByteArray as ByteArray
-    from toolscout.models.queries import FloatArray as FloatArray
-    from toolscout.models.queries import IntArray as IntArray
-    from toolscout.models.queries import RowArray as RowArray
+    from toolscout.models.arrays import BoolArray as BoolArray
+    from toolscout.models.arrays import ByteArray as ByteArray
+    from toolscout.models.arrays import FloatArray as FloatArray
+    from toolscout.models.arrays import IntArray as IntArray
+    from toolscout.models.arrays import RowArray as RowArray
 
 __all__ = [
     "FIELDS",

@@ -10,14 +10,7 @@ from toolscout.models.catalogue import Facets
 from toolscout.models.tools import Caller
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    FloatArray = npt.NDArray[np.float32]
-    IntArray = npt.NDArray[np.int64]
-    RowArray = npt.NDArray[np.int32]
-    BoolArray = npt.NDArray[np.bool_]
-    ByteArray = npt.NDArray[np.uint8]
+    from toolscout.models.arrays import ByteArray, FloatArray, IntArray
 
 Detail = Literal["minimal", "brief", "full"]
 Match = Literal["any", "all"]

@@ -1,1 +1,18 @@
-"""Who may see and do what."""
+"""Who may see and call what: the policy file, the rules that it makes, limits, and callers from claims and API keys."""
+
+from toolscout.policy.claims import ClaimMap, caller_from_claims
+from toolscout.policy.policy_file import Act, Limit, Policy, Rule, parse_policy, read_policy
+from toolscout.policy.rules import Decision, Rules
+
+__all__ = [
+    "Act",
+    "ClaimMap",
+    "Decision",
+    "Limit",
+    "Policy",
+    "Rule",
+    "Rules",
+    "caller_from_claims",
+    "parse_policy",
+    "read_policy",
+]

@@ -23,7 +23,7 @@ class ClaimMap:
     scopes: str = "scope"
 
 
-def caller_of(claims: Mapping[str, Any], names: ClaimMap) -> Caller:
+def caller_from_claims(claims: Mapping[str, Any], names: ClaimMap) -> Caller:
     """Return who a token speaks for; raise AuthError where it does not say so plainly."""
     user = _text(claims, names.user)
     tenant = _text(claims, names.tenant) if names.tenant else LOCAL

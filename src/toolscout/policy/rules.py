@@ -14,9 +14,6 @@ from toolscout.policy.policy_file import ANYONE, Act, Policy, Rule
 _REMEMBERED = 1_024
 _REMEMBERED_GLOBS = 8_192
 
-Judged = Facets | Tool
-"""Both say all that a rule asks."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
@@ -28,7 +25,7 @@ class Decision:
     """The nearest keys, where there is no such tool."""
 
 
-def may_see(caller: Caller, tool: Judged) -> bool:
+def may_see(caller: Caller, tool: Facets | Tool) -> bool:
     """Decide what stands before any policy: same tenant, everyone's or their own, in reach, on, and not held back."""
     return (
         tool.enabled
@@ -65,11 +62,11 @@ class Rules:
         """A number that grows with every policy that is applied."""
         return self._in_force.version
 
-    def __call__(self, caller: Caller, tool: Judged) -> bool:
+    def __call__(self, caller: Caller, tool: Facets | Tool) -> bool:
         """Decide whether the caller may see the tool; an error in deciding denies."""
         return self._safely(caller, tool, "see")
 
-    def may_call(self, caller: Caller, tool: Judged) -> bool:
+    def may_call(self, caller: Caller, tool: Facets | Tool) -> bool:
         """Decide whether the caller may call the tool, which takes that they may see it."""
         return self._safely(caller, tool, "call")
 
@@ -78,7 +75,7 @@ class Rules:
         in_force = self._in_force
         return in_force.version, caller.tenant, caller.servers, in_force.places(caller)
 
-    def explain(self, caller: Caller, tool: Judged, act: Act) -> Decision:
+    def explain(self, caller: Caller, tool: Facets | Tool, act: Act) -> Decision:
         """Decide, and say why."""
         if not may_see(caller, tool):
             return Decision(allowed=False, because=_absence(caller, tool))
@@ -96,7 +93,7 @@ class Rules:
                 return Decision(allowed=True, because=f"{rule.name} allows it")
         return Decision(allowed=False, because="no rule allows it")
 
-    def _safely(self, caller: Caller, tool: Judged, act: Act) -> bool:
+    def _safely(self, caller: Caller, tool: Facets | Tool, act: Act) -> bool:
         try:
             return self.explain(caller, tool, act).allowed
         except Exception:  # noqa: BLE001 - a rule that cannot be judged denies
@@ -138,7 +135,7 @@ class _Few:
         self._others = [rule for rule in rules if rule.servers or not rule.tools]
         self._names = _matcher(tuple(glob for rule in rules if not rule.servers for glob in rule.tools))
 
-    def near(self, tool: Judged) -> Sequence[Rule]:
+    def near(self, tool: Facets | Tool) -> Sequence[Rule]:
         """Leave out the rules that name tools, where none of them names this one."""
         return self._rules if self._names(tool.key) or self._names(tool.name) else self._others
 
@@ -162,7 +159,7 @@ def _acts_denied(rule: Rule) -> Iterable[Act]:
     return ("see", "call") if rule.may == "see" else ("call",)
 
 
-def _fits(rule: Rule, tool: Judged, *, labels: bool) -> bool:
+def _fits(rule: Rule, tool: Facets | Tool, *, labels: bool) -> bool:
     """Hold a tool against a rule; the labels of a server that is not trusted open nothing (`labels`)."""
     if not labels and (rule.tags or rule.categories):
         return False
@@ -183,7 +180,7 @@ def _matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     return re.compile("|".join(map(translate, globs)) or r"(?!)").match
 
 
-def _absence(caller: Caller, tool: Judged) -> str:
+def _absence(caller: Caller, tool: Facets | Tool) -> str:
     reasons: tuple[tuple[bool, str], ...] = (
         (tool.tenant != caller.tenant, "it belongs to another tenant"),
         (tool.owner not in (None, caller.user), "it belongs to another user"),

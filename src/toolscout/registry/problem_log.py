@@ -16,7 +16,7 @@ _log = logging.getLogger("toolscout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ProviderProblem:
     """One thing that went wrong: whose fault, what, and when (UTC)."""
 
     provider: str
@@ -29,12 +29,12 @@ class ProblemLog:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._problems: deque[Problem] = deque(maxlen=_MAX_PROBLEMS)
+        self._problems: deque[ProviderProblem] = deque(maxlen=_MAX_PROBLEMS)
         self._reported_once: LRUCache[str, bool] = LRUCache(_MAX_ONCE)
 
     def report(self, provider: object, what: str) -> None:
         """Keep a problem and log it as a warning."""
-        problem = Problem(provider=provider_name(provider), what=what, when=datetime.now(UTC))
+        problem = ProviderProblem(provider=provider_name(provider), what=what, when=datetime.now(UTC))
         with self._lock:
             last = self._problems[-1] if self._problems else None
             if last is not None and (last.provider, last.what) == (problem.provider, problem.what):
@@ -50,7 +50,7 @@ class ProblemLog:
             self._reported_once[what] = True
         self.report(provider, what)
 
-    def all(self) -> list[Problem]:
+    def all(self) -> list[ProviderProblem]:
         """Return the problems."""
         with self._lock:
             return list(self._problems)

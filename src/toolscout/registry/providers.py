@@ -23,7 +23,7 @@ from toolscout.models import ToolMetadata
 from toolscout.ports import ToolProvider
 from toolscout.registry.definitions import ToolDefinition, clean_name, read_definition
 from toolscout.registry.problem_log import ProblemLog, provider_name
-from toolscout.registry.tool_results import Result, author_message
+from toolscout.registry.tool_results import McpResult, author_message
 from toolscout.settings import Settings
 from toolscout.sources.provider_calls import OverdueError, ask, to_result
 
@@ -214,7 +214,7 @@ async def call_provider_tool(
     problems: ProblemLog,
     *,
     structured: bool = False,
-) -> Result:
+) -> McpResult:
     """Call a provider's tool, exactly once, within the deadline of calls."""
     try:
         with acting(provider):

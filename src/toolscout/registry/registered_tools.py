@@ -19,11 +19,11 @@ from mcp_types import Tool as SdkTool
 from toolscout.errors import InvalidValueError
 from toolscout.models import ToolMetadata
 from toolscout.registry.definitions import ToolDefinition, read_definition
-from toolscout.registry.tool_results import Result
+from toolscout.registry.tool_results import McpResult
 from toolscout.settings import Settings
 from toolscout.sources.provider_calls import ask, is_async, to_result
 
-Run = Callable[[dict[str, Any]], Awaitable[Result]]
+Run = Callable[[dict[str, Any]], Awaitable[McpResult]]
 
 _context: ContextVar[Context[Any, Any] | None] = ContextVar("toolscout_sdk_context", default=None)
 
@@ -75,8 +75,8 @@ def from_function(
         _meta=function_tool.meta,
     )
 
-    async def run(arguments: dict[str, Any]) -> Result:
-        result: Result = await function_tool.run(arguments, _current_context(), convert_result=True)
+    async def run(arguments: dict[str, Any]) -> McpResult:
+        result: McpResult = await function_tool.run(arguments, _current_context(), convert_result=True)
         return result
 
     words = _read_keywords(keywords)
@@ -103,7 +103,7 @@ def from_definition(
     by_name = _arguments_by_name(handler, checked.sdk.input_schema, context)
     structured = checked.sdk.output_schema is not None
 
-    async def run(arguments: dict[str, Any]) -> Result:
+    async def run(arguments: dict[str, Any]) -> McpResult:
         extra = {context: _current_context()} if context else {}
         if by_name is None:
             call = functools.partial(handler, arguments, **extra)

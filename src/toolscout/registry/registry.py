@@ -18,7 +18,7 @@ from toolscout.errors import CallError, InvalidValueError, ToolNotFoundError
 from toolscout.models import Answer, Dropped, ToolMatch, ToolMetadata
 from toolscout.ports import Embedder, ToolProvider
 from toolscout.registry.definitions import ToolDefinition, clean_name
-from toolscout.registry.problem_log import Problem, ProblemLog
+from toolscout.registry.problem_log import ProblemLog, ProviderProblem
 from toolscout.registry.providers import (
     ProviderToolsCache,
     acting,
@@ -30,7 +30,7 @@ from toolscout.registry.providers import (
 from toolscout.registry.registered_tools import RegisteredTool, Run, from_definition, from_function
 from toolscout.registry.request_scope import current_scope
 from toolscout.registry.search_engine import SearchEngine, SharedTools
-from toolscout.registry.tool_results import Result, error_for_model, with_repairs
+from toolscout.registry.tool_results import McpResult, error_for_model, with_repairs
 from toolscout.registry.visible_tools import ProviderTool, ToolsByProvider, VisibleTools
 from toolscout.settings import Settings
 from toolscout.suggestions import did_you_mean
@@ -122,7 +122,7 @@ class ToolRegistry:
         return self._settings.ranker
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[ProviderProblem]:
         """What went wrong with providers and definitions lately, oldest first."""
         return self._problems.all()
 
@@ -149,7 +149,7 @@ class ToolRegistry:
             tips = ("Some tools fit, but their providers do not answer now.",)
         return replace(answer, matches=matches, suggestions=tips)
 
-    async def execute(self, name: str, arguments: Any = None) -> Result:
+    async def execute(self, name: str, arguments: Any = None) -> McpResult:
         """Call a tool as `execute_tool` does: an error is a result for the model to read."""
         try:
             return await self.call_tool(name, arguments)
@@ -158,7 +158,7 @@ class ToolRegistry:
         except Exception as error:  # noqa: BLE001 - the detail of a crash is logged, not returned
             return error_for_model(error, name)
 
-    async def call_tool(self, name: str, arguments: Any = None) -> Result:
+    async def call_tool(self, name: str, arguments: Any = None) -> McpResult:
         """Check the arguments and call a tool, exactly once; raise ToolNotFoundError when there is none."""
         definition, run = await self._resolve(name)
         checked, repairs = validate_arguments(definition.tool, arguments)
@@ -313,7 +313,7 @@ class ToolRegistry:
     def _runner(self, tool: ProviderTool, definition: ToolDefinition) -> Run:
         structured = definition.sdk.output_schema is not None
 
-        async def run(arguments: dict[str, Any]) -> Result:
+        async def run(arguments: dict[str, Any]) -> McpResult:
             return await call_provider_tool(
                 tool.provider, tool.metadata.name, arguments, self._settings, self._problems, structured=structured
             )

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolscout")
 
-Derive = Callable[["HTTPConnection"], Any]
-
 
 class RequestScope:
     """The providers of one request, innermost block first, and a cache of their tools for as long as it lasts."""
@@ -100,7 +98,9 @@ class RequestProvidersMiddleware:
     goes on without its providers: fewer tools, never those of another. The failure is logged and reported.
     """
 
-    def __init__(self, app: ASGIApp, derive: Derive, *, settings: Settings | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, derive: Callable[[HTTPConnection], Any], *, settings: Settings | None = None
+    ) -> None:
         """Take the app, and what finds a request's providers by its headers, cookies, user and state."""
         self.app = app
         self._derive = derive

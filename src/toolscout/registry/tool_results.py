@@ -12,12 +12,12 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from toolscout.errors import ToolscoutError
 from toolscout.mcp_tools import error_result, meta_with_repairs
 
-Result = CallToolResult | InputRequiredResult
+McpResult = CallToolResult | InputRequiredResult
 
 _log = logging.getLogger("toolscout")
 
 
-def with_repairs(result: Result, repairs: Sequence[str]) -> Result:
+def with_repairs(result: McpResult, repairs: Sequence[str]) -> McpResult:
     """Note in the `_meta` of a result what was repaired in the arguments."""
     return result.model_copy(update={"meta": meta_with_repairs(result.meta, repairs)}) if repairs else result
 

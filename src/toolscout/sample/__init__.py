@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+__all__ = ["path"]
+
 
 def path() -> Path:
     """Return where the catalogue, a file of `tools.jsonl` rows, is installed."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from toolscout.downstream.debounce import Debouncer
     from toolscout.downstream.servers import DownstreamServers
 
-OnChange = Callable[[str], Awaitable[None]]
-
 
 class LiveServers:
     """The live servers by slug: those of the config, and custom ones that the program brings itself."""
@@ -98,7 +96,7 @@ class LiveServers:
         self._downstream = DownstreamServers(config, self._settings, known_slugs={**known, **custom})
         self._update()
 
-    async def start(self, on_change: OnChange) -> None:
+    async def start(self, on_change: Callable[[str], Awaitable[None]]) -> None:
         """Begin to connect and return at once; `on_change` gets the slug of each server that changed."""
         from toolscout.downstream.debounce import Debouncer
 

@@ -60,12 +60,12 @@ class CatalogueSync:
         return self._config.core
 
     @property
-    def waiting(self) -> frozenset[Target]:
+    def waiting(self) -> frozenset[tuple[Scope, str]]:
         """Return what was listed and waits to be published, for instance until another process releases its lease."""
         return frozenset(self._listed)
 
     @property
-    def delayed(self) -> frozenset[Target]:
+    def delayed(self) -> frozenset[tuple[Scope, str]]:
         """Return what waits for another process, and is listed again before it is published."""
         return frozenset(self._late)
 

@@ -10,7 +10,7 @@ import jwt
 from toolscout.errors import AuthError
 from toolscout.gateway.auth.jwks import KeySet
 from toolscout.models import Caller
-from toolscout.policy.claims import ClaimMap, caller_of
+from toolscout.policy.claims import ClaimMap, caller_from_claims
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures by a private key. `none` and shared secrets (HS256, ...) are never accepted."""
@@ -50,4 +50,4 @@ class JwtVerifier:
             )
         except jwt.PyJWTError as error:
             raise AuthError(f"the token is not valid: {type(error).__name__}") from error
-        return caller_of(claims, self.claims), claims
+        return caller_from_claims(claims, self.claims), claims

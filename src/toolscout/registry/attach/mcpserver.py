@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 from toolscout.errors import InvalidValueError
 from toolscout.mcp_tools import McpTool
 from toolscout.registry.attach.registry_tools import run_tool, sdk_definition
-from toolscout.registry.tool_results import Result
+from toolscout.registry.tool_results import McpResult
 
 
 class _MCPServerTool(FunctionTool):
@@ -43,7 +43,7 @@ class _MCPServerTool(FunctionTool):
         arguments: dict[str, Any],
         context: Context[Any, Any],
         convert_result: bool = False,  # noqa: ARG002, FBT002 - the SDK's signature
-    ) -> Result:
+    ) -> McpResult:
         """Run it with the arguments as they came."""
         return await run_tool(self._tool, arguments, context)
 

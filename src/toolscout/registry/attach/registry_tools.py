@@ -14,7 +14,7 @@ from pydantic import Field, WithJsonSchema
 from toolscout.mcp_tools import McpTool, answer_result, mcp_tool
 from toolscout.models import Answer
 from toolscout.registry.registered_tools import use_context
-from toolscout.registry.tool_results import Result, error_for_model, with_repairs
+from toolscout.registry.tool_results import McpResult, error_for_model, with_repairs
 
 RankerName = Literal["hybrid", "semantic", "keyword", "fuzzy", "boosted"]
 Query = Annotated[str, Field(description="what the tool should do, in plain words, or a part of its name")]
@@ -36,7 +36,7 @@ class SearchableTools(Protocol):
     async def search(self, query: str, *, limit: int, ranker: str) -> Answer:
         """Find tools."""
 
-    async def execute(self, name: str, arguments: Any) -> Result:
+    async def execute(self, name: str, arguments: Any) -> McpResult:
         """Call a tool; a failure is a result."""
 
 
@@ -52,7 +52,7 @@ def make_tools(registry: SearchableTools, search_name: str, execute_name: str) -
     )
     async def search(
         _context: Context[Any, Any], query: Query, max_results: MaxResults = 10, ranker: Ranker = default_ranker
-    ) -> Result:
+    ) -> McpResult:
         answer = await registry.search(query, limit=max_results, ranker=ranker)
         hits = [
             {
@@ -74,7 +74,7 @@ def make_tools(registry: SearchableTools, search_name: str, execute_name: str) -
         annotations=None,
         calls_other_tool=True,
     )
-    async def execute(context: Context[Any, Any], name: Name, arguments: Arguments = None) -> Result:
+    async def execute(context: Context[Any, Any], name: Name, arguments: Arguments = None) -> McpResult:
         with use_context(context):
             return await registry.execute(name, arguments)
 
@@ -86,7 +86,7 @@ def sdk_definition(tool: McpTool) -> SdkTool:
     return SdkTool.model_validate(tool.definition())
 
 
-async def run_tool(tool: McpTool, arguments: Mapping[str, Any], context: Context[Any, Any]) -> Result:
+async def run_tool(tool: McpTool, arguments: Mapping[str, Any], context: Context[Any, Any]) -> McpResult:
     """Run one of the two tools. As on the SDK's own server, failures are results; only protocol errors are raised."""
     try:
         result, repairs = await tool.run(context, arguments)
