@@ -1,1 +1,1 @@
-"""Every figure of the README: one command each, results beside them."""
+"""Every figure of the README is measured here, by one command each. The results are in `results/`."""

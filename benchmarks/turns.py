@@ -1,4 +1,4 @@
-"""What `discover_tools` gives one turn of a chat: how fast, how small, how often right, and what `messages` adds.
+"""Measures `discover_tools`: latency, size, how often the right tool is chosen, and what `messages` adds.
 
 TOOLSCOUT_BENCH=... python -m benchmarks.turns
 """

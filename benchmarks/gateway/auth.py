@@ -1,8 +1,8 @@
-"""`python -m benchmarks.gateway.auth`: what it costs to ask who is calling, and to hold tools against a policy.
+"""`python -m benchmarks.gateway.auth`: what authentication and a policy cost.
 
-The same requests are handed to three applications in one process, in turn, so that all see the same machine and no
-socket hides the difference: one that is open, one that asks for a key, one that asks for a key or a token and has a
-policy with limits. Then searches over the large catalogue, without a policy and with 10,000 rules, in turn as well.
+The same requests go in turn to three applications in one process, without sockets: one without authentication, one
+that requires a key, and one that requires a key or a token and has a policy with limits. Then searches over the large
+catalogue are measured in turn, without a policy and with 10,000 rules.
 """
 
 from __future__ import annotations

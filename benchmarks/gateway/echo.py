@@ -1,6 +1,6 @@
 """`python -m benchmarks.gateway.echo`: what the gateway costs, each figure beside the direct call of the same run.
 
-Rounds are interleaved: every way is open at once and measured in turn, so that all see the same machine.
+All connections are open at once and measured in turn, so that the load of the machine affects all of them alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FastMCP's proxy before the echo server, for comparison: `peer_proxy.py CONFIG [PORT]`."""
+"""FastMCP's proxy in front of the echo server, for comparison: `peer_proxy.py CONFIG [PORT]`."""
 
 import json
 import sys

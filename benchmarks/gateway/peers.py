@@ -1,4 +1,4 @@
-"""The processes that are measured: the echo server itself, the gateway before it, FastMCP's proxy before it."""
+"""The processes that are measured: the echo server itself, the gateway in front of it, FastMCP's proxy in front of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the start of the process to the answer to `tools/list`, with servers behind that are slow, and some dead."""
+"""The time from process start to the answer to `tools/list`, with some slow and some dead servers."""
 
 from __future__ import annotations
 

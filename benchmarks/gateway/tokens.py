@@ -1,4 +1,4 @@
-"""Tokens: what an agent reads of the gateway, against the definitions of all tools behind it."""
+"""The tokens that an agent reads from the gateway, compared with the definitions of all tools."""
 
 from __future__ import annotations
 

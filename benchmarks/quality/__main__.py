@@ -1,8 +1,8 @@
-"""Retrieval quality of any ranker, ours or a peer's, on any folder of tools.jsonl and queries.jsonl.
+"""Retrieval quality of any ranker, ours or another project's, on any folder of tools.jsonl and queries.jsonl.
 
     python -m benchmarks.quality FOLDER... [--ranker R]... [--queries N] [--distractors FOLDER] [--name NAME]
 
-Without a folder: the six development sets of TOOLSCOUT_BENCH, and the result is the headline file, quality.md.
+Without a folder, the six development sets of TOOLSCOUT_BENCH are measured, and the result is quality.md.
 The first ranker is compared with each of the others, request by request.
 """
 

@@ -1,4 +1,4 @@
-"""Other people's tools around a set: what a real catalogue has beside the right ones."""
+"""Tools of other servers that are added to a set, as in a real catalogue."""
 
 from __future__ import annotations
 

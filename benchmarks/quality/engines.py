@@ -1,4 +1,4 @@
-"""What answers requests: our rankers, plain baselines, peers; all asked in the same way."""
+"""One interface for everything that is measured: our rankers, baselines and other projects."""
 
 from __future__ import annotations
 

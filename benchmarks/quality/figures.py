@@ -1,4 +1,4 @@
-"""From what was found to figures: means with confidence intervals, paired differences, slices."""
+"""Computes figures from hits: means with confidence intervals, paired differences, slices."""
 
 from __future__ import annotations
 

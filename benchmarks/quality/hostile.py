@@ -1,7 +1,7 @@
-"""Hostile tools, made by someone who knows the very requests, the catalogue and our own model.
+"""Hostile tools, made by an attacker who knows the requests, the catalogue and our model.
 
-Four kinds: stuffed with the words of requests; giving orders to the reader; near-copies of the right tools; and texts
-searched word by word for the nearest vector to a cluster of requests.
+There are four kinds: tools stuffed with the words of requests, tools that give orders to the model, near-copies of the
+right tools, and texts chosen word by word to get as near as possible to the vectors of a group of requests.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.quality.languages
 
-50 tools have a request and a description in each language; 24 more have requests only, with which the glossary was not
-made: what a stranger's request gets. `without` leaves the glossary out.
+50 tools have a request and a description in each language. 24 more have only requests, which were not used to make the
+glossary. The column `without` is measured without the glossary.
 """
 
 from __future__ import annotations

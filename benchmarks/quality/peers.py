@@ -1,4 +1,4 @@
-"""Peers from the package index, each in an environment of its own under build/peers, with default settings."""
+"""Other projects, each installed in its own environment under build/peers and run with default settings."""
 
 from __future__ import annotations
 

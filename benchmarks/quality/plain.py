@@ -1,4 +1,4 @@
-"""Baselines that anyone builds in an afternoon: BM25, the cosine of all-MiniLM-L6-v2, and their reciprocal rank fusion.
+"""Simple baselines: BM25, the cosine of all-MiniLM-L6-v2, and their reciprocal rank fusion.
 
 MiniLM's weights are the published ones, exported by `training/export_base.py --out build/base`.
 """

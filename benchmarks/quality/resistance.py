@@ -3,9 +3,9 @@
     TOOLSCOUT_BENCH=... python -m benchmarks.quality.resistance [--queries 200] [--sets azure_mcp livemcp_step]
 
 The catalogue is a set's own tools and the distractors of mcp_catalogue. The attacker knows the catalogue, our model and
-one half of the requests; the other half is measured, then the halves change places. The worst cases come last: an
-attacker who knows the very requests that are measured, and one who aims every hostile tool at the requests for a single
-tool. Each is repeated with the hostile servers marked trusted: what it would be without the bounds.
+one half of the requests. The other half is measured, and then the halves are exchanged. The worst cases come last: an
+attacker who knows the requests that are measured, and one who aims every hostile tool at a single tool. Each case is
+repeated with the hostile servers marked as trusted, to show what the limits for untrusted servers achieve.
 """
 
 from __future__ import annotations

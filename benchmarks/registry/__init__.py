@@ -1,1 +1,1 @@
-"""What a registry costs: on the tools that stay visible, and on the way to those that do not."""
+"""What a registry costs: calls of visible tools, and search and calls of hidden ones."""

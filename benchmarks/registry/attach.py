@@ -1,7 +1,7 @@
-"""`python -m benchmarks.registry.attach`: what a registry adds to a call of a visible tool, and what it gives.
+"""`python -m benchmarks.registry.attach`: what a registry adds to a call of a visible tool.
 
-Rounds are interleaved: the plain and the attached server are open at once and called in turn, by the SDK's own client
-in memory, so that nothing but the difference is left.
+The server with a registry and the same server without one are called in turn, by the SDK's client in memory. So the
+load of the machine affects both alike.
 """
 
 from __future__ import annotations

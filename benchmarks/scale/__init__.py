@@ -1,1 +1,1 @@
-"""Growing past one machine: many tools, many tenants, PostgreSQL and SQLite side by side."""
+"""Scale: many tools and many tenants, in PostgreSQL and in SQLite."""

@@ -1,8 +1,8 @@
-"""Search, index and publish at 15k, 100k and 1M tools with 1, 100 and 10,000 tenants; SQLite in the same run.
+"""Search, index and publish at 15k, 100k and 1M tools with 1, 100 and 10,000 tenants, compared with SQLite.
 
     TOOLSCOUT_BENCH=... python -m benchmarks.scale [--sizes 15000 100000 1000000] [--tenants 1 100 10000]
 
-PostgreSQL is the one of the test suite's wheel, with a gigabyte of shared buffers, on the same machine as the client.
+PostgreSQL is the same as in the tests. It has a gigabyte of shared buffers and runs on the machine of the client.
 """
 
 from __future__ import annotations

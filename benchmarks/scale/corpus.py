@@ -1,8 +1,8 @@
-"""Tools for a million: the real catalogue first, then tools that are made of two real ones each.
+"""A million tools: first the real catalogue, then synthetic tools that are each made from two real ones.
 
-Four made-up tools at a time share an anchor: half the words and half the direction of one real tool, half of another.
-Each of the four has noise of its own (cosine about .9 with the anchor), so that the number of clusters grows with the
-number of tools, and a query's nearest do not all lie in one.
+Four synthetic tools share an anchor: half of the words and of the vector come from one real tool, half from another.
+Each of the four has its own noise (cosine about .9 with the anchor). So the number of clusters grows with the number of
+tools, and the nearest tools of a query are not all in one cluster.
 """
 
 from __future__ import annotations

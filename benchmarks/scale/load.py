@@ -1,4 +1,4 @@
-"""Many tenants at once: rows written straight into the tables, where publishing each alone would take the day."""
+"""Writes the rows of many tenants directly into the tables, because publishing each tenant would take a day."""
 
 from __future__ import annotations
 

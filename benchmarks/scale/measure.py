@@ -1,4 +1,4 @@
-"""What is measured of one store at one size: searches, publications, and how much of the exact answer a graph finds."""
+"""Measures one store at one size: searches, publications, and the recall of the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed on the 14.7k catalogue: indexing, restart, memory, search, and FastMCP's BM25 beside it in the same run.
+"""Speed on the 14.7k catalogue: indexing, restart, memory, search, compared with FastMCP's BM25.
 
 TOOLSCOUT_BENCH=... python -m benchmarks.speed.catalogue
 """

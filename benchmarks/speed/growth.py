@@ -2,8 +2,8 @@
 
     TOOLSCOUT_BENCH=... python -m benchmarks.speed.growth [--most 1000000]
 
-Up to the size of the catalogue, real tools. Beyond, copies of them under other keys: in each copy a fifth of the
-words is exchanged for words of other tools, and noise is added to the vector (cosine about .9 with the original).
+The first tools are real. The others are copies under other keys. In each copy a fifth of the words is replaced by words
+of other tools, and noise is added to the vector (cosine about .9 with the original).
 """
 
 from __future__ import annotations
