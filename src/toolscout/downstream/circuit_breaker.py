@@ -14,7 +14,7 @@ class CircuitBreaker:
     def __init__(
         self, server: str, *, failures: int, pause_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Open after `failures` in a row, for `pause_s`; `clock` is for tests."""
+        """Open after `failures` in a row, for `pause_s`. `clock` is for tests."""
         self._server = server
         self._limit = failures
         self._pause_s = pause_s
@@ -29,7 +29,7 @@ class CircuitBreaker:
         return self._failures >= self._limit and (self._trying or self._clock() < self._open_until)
 
     def enter(self) -> bool:
-        """Allow a call and return whether it is the trial call; raise while the breaker is open."""
+        """Allow a call and return whether it is the trial call. Raise while the breaker is open."""
         if self.open:
             wait_s = max(self._open_until - self._clock(), 0.0)
             raise ServerUnavailableError(

@@ -40,7 +40,7 @@ class Endpoint:
 
 @asynccontextmanager
 async def connect(endpoint: Endpoint) -> AsyncIterator[Session]:
-    """Open a session; if the config does not fix the transport and HTTP is refused, try HTTP+SSE."""
+    """Open a session. If the config does not fix the transport and HTTP is refused, try HTTP+SSE."""
     async with AsyncExitStack() as stack:
         transport = endpoint.transport or endpoint.config.transport
         try:
@@ -107,7 +107,7 @@ def _streams(
 def _failure(
     endpoint: Endpoint, error: BaseException, client: DownstreamHttpClient | None
 ) -> ServerUnavailableError | None:
-    """Return why a session could not be opened; None for a cancellation, which must stay one."""
+    """Return why a session could not be opened. None for a cancellation, which must stay one."""
     cause = first_cause(error)
     if isinstance(cause, ServerUnavailableError):
         return cause

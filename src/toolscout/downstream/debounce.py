@@ -27,7 +27,7 @@ class Debouncer:
             self._task = asyncio.create_task(self._run())
 
     def trigger_in(self, seconds: float) -> None:
-        """Request a run later; a second request replaces the first."""
+        """Request a run later. A second request replaces the first."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(max(seconds, self._interval_s), self.trigger)

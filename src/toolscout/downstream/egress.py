@@ -76,7 +76,7 @@ async def lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 
 async def resolve(host: str, port: int, *, private: bool) -> list[str]:
-    """Return the addresses of a host; refuse the host when we may not connect to one of them."""
+    """Return the addresses of a host. Refuse the host when we may not connect to one of them."""
     try:
         rows = await lookup(host, port)
     except (OSError, UnicodeError) as error:

@@ -31,7 +31,7 @@ _SESSION = "mcp-session-id"
 
 
 class BodyError(httpx2.StreamError):
-    """A body that is too long or breaks off; the SDK turns only this error into an error of one call."""
+    """A body that is too long or breaks off. The SDK turns only this error into an error of one call."""
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
@@ -72,7 +72,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": silence_s}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # A compressed body can unpack to a thousand times its size; we did not ask for one.
+            # A compressed body can unpack to a thousand times its size. We did not ask for one.
             await response.aclose()
             raise httpx2.RemoteProtocolError("the answer is compressed, which the request does not allow")
         stream = response.stream
@@ -111,11 +111,11 @@ class DownstreamHttpClient(httpx2.AsyncClient):
     ) -> None:
         """Make a client that sends the credentials of the config and no others.
 
-        With `contained`, a failed request fails one call; otherwise it ends the session. `transport` replaces the
+        With `contained`, a failed request fails one call. Otherwise it ends the session. `transport` replaces the
         network in tests.
         """
         inner = transport or CheckedTransport(private=config.private, connections=config.concurrency * 2 + 8)
-        # The deadline of a call ends it first; this limit frees the connection afterwards.
+        # The deadline of a call ends it first. This limit frees the connection afterwards.
         silence_s = call_timeout_s(config, settings) + _CONNECT_S
         super().__init__(
             transport=_BoundedTransport(inner, settings.max_line_bytes, silence_s),
@@ -132,7 +132,7 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         """What to do about the last request that failed."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request; if that fails, return an error response, which fails this call alone."""
+        """Send a request. If that fails, return an error response, which fails this call alone."""
         token = _sending.set(True)
         try:
             return await self._send(request, **options)
@@ -195,7 +195,7 @@ def _is_rpc_error(body: bytes) -> bool:
 
 
 def describe(error: Exception) -> str:
-    """Describe an error in words; the texts of httpx are not used because they may hold a URL with a secret."""
+    """Describe an error in words. The texts of httpx are not used because they may hold a URL with a secret."""
     if isinstance(error, httpx2.HTTPStatusError):
         return f"it answered {error.response.status_code}"
     kinds = (

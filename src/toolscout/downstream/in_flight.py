@@ -93,7 +93,7 @@ class InFlightRequest:
                 self.deadline.reschedule(when)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress on; if the agent is slower than the server, it gets the latest report only."""
+        """Pass progress on. If the agent is slower than the server, it gets the latest report only."""
         self._latest = (progress, total, message)
         if self._reporting or self.upstream is None:
             return

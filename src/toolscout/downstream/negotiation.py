@@ -31,7 +31,7 @@ from toolscout.errors import ServerUnavailableError
 Era = Literal["unknown", "handshake", "modern"]
 
 HANDSHAKE_CAPABILITIES: Final[Mapping[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-"""The capabilities that a handshake declares for all callers; a question goes to the caller whose call is running."""
+"""The capabilities that a handshake declares for all callers. A question goes to the caller whose call is running."""
 
 DISCOVER_S = 3.0
 """How long a server may take to answer `server/discover`, which old servers may never do."""
@@ -69,7 +69,7 @@ def envelope(version: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def negotiate(dispatcher: JSONRPCDispatcher, era: Era) -> NegotiatedProtocol:
-    """Agree on a version; the stateless protocol is not tried if an earlier session used the handshake."""
+    """Agree on a version. The stateless protocol is not tried if an earlier session used the handshake."""
     if era != "handshake":
         protocol = await _discover(dispatcher, LATEST_MODERN_VERSION)
         if protocol is not None:

@@ -44,7 +44,7 @@ class GatewayTokenAuth(httpx2.Auth):
         self._token: dict[str, Any] = _read_token(config.token_file)
 
     async def async_auth_flow(self, request: httpx2.Request) -> _Flow:
-        """Authorize one request; it is sent again only if the server refused it with 401."""
+        """Authorize one request. It is sent again only if the server refused it with 401."""
         renewed = False
         if self._expired() and self._renewable and self._endpoint:
             await self._store((yield self._token_request()))

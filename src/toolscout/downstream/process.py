@@ -46,7 +46,7 @@ INHERITED = (
     "TZ",
     "USER",
 )
-"""The variables that a child inherits from our environment; its config lists all others."""
+"""The variables that a child inherits from our environment. Its config lists all others."""
 
 _POLITE_S, _TERM_S, _KILL_S, _STEP_S = 1.0, 1.0, 2.0, 0.02
 _LAST_OUTPUT_S = 0.25
@@ -66,7 +66,7 @@ def child_environment(config: ServerConfig, mark: str) -> dict[str, str]:
 async def open_process(
     config: ServerConfig, settings: Settings, *, reaper: Reaper, errors: StderrBuffer
 ) -> AsyncIterator[tuple[MessageReadStream, ChildWriteStream]]:
-    """Start a server and yield its two streams; on exit its whole process group is ended, by force if necessary."""
+    """Start a server and yield its two streams. On exit its whole process group is ended, by force if necessary."""
     mark = reaper.mark()
     loop = asyncio.get_running_loop()
     try:
@@ -177,7 +177,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self.writable.set()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take output of the server; lines that are not JSON-RPC are skipped and never end the session."""
+        """Take output of the server. Lines that are not JSON-RPC are skipped and never end the session."""
         if fd == 2:
             self._errors.add(data)
             return
@@ -216,7 +216,7 @@ class ChildWriteStream(MessageStream):
         self._child = child
 
     async def send(self, item: SessionMessage) -> None:
-        """Write one message once; while the server does not read, requests wait before their first byte is written."""
+        """Write one message once. While the server does not read, requests wait before their first byte is written."""
         line = encode_message(item)
         if isinstance(item.message, JSONRPCNotification) and not self._child.writable.is_set():
             return
@@ -239,7 +239,7 @@ def read_line(line: bytes | SkippedLine, max_line_bytes: int) -> JSONRPCMessage 
 
 
 def _too_long(line: SkippedLine, max_line_bytes: int) -> JSONRPCError | None:
-    """Build an error for the skipped answer; its id is written first by Python servers and last by TypeScript ones."""
+    """Build an error for the skipped answer. Its id is written first by Python servers and last by TypeScript ones."""
     start, end = line.start[:_ID_WITHIN], line.end[-_ID_WITHIN:]
     match = _ID.search(start) or next(reversed(list(_ID.finditer(end))), None)
     if match is None or b'"method"' in start:

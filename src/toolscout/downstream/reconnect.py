@@ -43,7 +43,7 @@ class ReconnectingSession:
         errors: StderrBuffer,
         on_change: Callable[[], None],
     ) -> None:
-        """Take the function that opens a session; nothing happens before `start`."""
+        """Take the function that opens a session. Nothing happens before `start`."""
         self._config = config
         self._settings = settings
         self._open_one = open_one
@@ -62,7 +62,7 @@ class ReconnectingSession:
         self.protocol = ""
 
     def start(self, *others: Coroutine[Any, Any, None]) -> None:
-        """Start to connect in the background and keep trying; `others` run until `close` too."""
+        """Start to connect in the background and keep trying. `others` run until `close` too."""
         checks = [self._check_regularly()] if self._config.transport != "stdio" else []
         for work in (self._reconnect(), *checks, *others):
             self._spawn(work)
@@ -78,7 +78,7 @@ class ReconnectingSession:
         self._set_state("disabled", "it was closed")
 
     async def session(self) -> Session:
-        """Return the session, waiting while it is being opened; fail at once if the server is down."""
+        """Return the session, waiting while it is being opened. Fail at once if the server is down."""
         while True:
             await self._settled.wait()
             if self.state != "ready" or self._current is None:
@@ -137,7 +137,7 @@ class ReconnectingSession:
         return float(min(self._settings.backoff_first_s * 2 ** min(attempt, 30), self._settings.backoff_most_s))
 
     async def _check(self, task: SessionTask) -> None:
-        """Send a ping and give up a session that does not answer it; `_reconnect` then opens a new one."""
+        """Send a ping and give up a session that does not answer it. `_reconnect` then opens a new one."""
         session = await task.ready()
         try:
             async with asyncio.timeout(min(_PING_S, call_timeout_s(self._config, self._settings))):

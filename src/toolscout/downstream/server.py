@@ -39,7 +39,7 @@ class DownstreamServer:
     def __init__(
         self, key: str, config: ServerConfig, settings: Settings, reaper: Reaper, *, on_change: Callable[[], None]
     ) -> None:
-        """Take the server's slug and config; `on_change` is called when its tools may have to be indexed again."""
+        """Take the server's slug and config. `on_change` is called when its tools may have to be indexed again."""
         self.key = key
         self.config = config
         self._settings = settings
@@ -57,7 +57,7 @@ class DownstreamServer:
         self._tool_count = 0
         self._header_params: dict[str, dict[tuple[str, ...], str]] = {}
         self.ttl_s: float | None = None
-        """When to list the tools again; None if the list is valid until the server reports a change."""
+        """When to list the tools again. None if the list is valid until the server reports a change."""
 
     @property
     def server(self) -> Server:
@@ -141,7 +141,7 @@ class DownstreamServer:
         upstream: Upstream | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
-        """Call a tool once and return its raw result; `extra` are further parameters of the request."""
+        """Call a tool once and return its raw result. `extra` are further parameters of the request."""
         params = {**(extra or {}), "name": name, "arguments": dict(arguments)}
         headers = mcp_param_headers(self._header_params[name], arguments) if name in self._header_params else {}
         return await self._exchange("tools/call", params, caller, InFlightRequest(upstream, headers))
@@ -161,7 +161,7 @@ class DownstreamServer:
         *,
         first_session: bool = False,
     ) -> Mapping[str, Any]:
-        """Send one request once, within its deadline; every error says whether it may have been carried out."""
+        """Send one request once, within its deadline. Every error says whether it may have been carried out."""
         trial = self._breaker.enter()
         try:
             async with asyncio.timeout(self._timeout_s) as request.deadline, self._slots:

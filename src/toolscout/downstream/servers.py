@@ -23,7 +23,7 @@ class DownstreamServers:
     """The live servers of one gateway."""
 
     def __init__(self, config: Config, settings: Settings, *, known_slugs: Mapping[str, str] | None = None) -> None:
-        """Take a config; `known_slugs` (slug -> title) are those of servers in the catalogue, which keep them."""
+        """Take a config. `known_slugs` (slug -> title) are those of servers in the catalogue, which keep them."""
         self._settings = settings
         self._reaper = Reaper()
         self._known_slugs = dict(known_slugs or {})
@@ -40,7 +40,7 @@ class DownstreamServers:
         return MappingProxyType(self._servers)
 
     async def start(self, on_change: OnChange) -> None:
-        """Start to connect to all servers and return at once; `on_change` gets the slug of each server that changed."""
+        """Start to connect to all servers and return at once. `on_change` gets the slug of each server that changed."""
         self._on_change = on_change
         for server in self._servers.values():
             server.start()
@@ -65,7 +65,7 @@ class DownstreamServers:
                     self._servers[key].start()
 
     def report_again(self, key: str) -> None:
-        """Report a server as changed, as soon as its interval allows; a server that was removed is not reported."""
+        """Report a server as changed, as soon as its interval allows. A server that was removed is not reported."""
         if key in self._debouncers:
             self._debouncers[key].trigger()
 
@@ -99,6 +99,6 @@ class DownstreamServers:
 
 
 def _same_connection(one: ServerConfig, other: ServerConfig) -> bool:
-    """Return whether two configs connect to a server in the same way; what they say about its tools may differ."""
+    """Return whether two configs connect to a server in the same way. What they say about its tools may differ."""
     blank = {"overlay": Overlay(), "tool_overlays": {}, "trusted": True, "extra": {}, "source": "", "tenants": None}
     return replace(one, **blank) == replace(other, **blank)  # type: ignore[arg-type]

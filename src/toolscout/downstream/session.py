@@ -50,7 +50,7 @@ class Session:
     """An open connection to a server, for one tenant or for all."""
 
     def __init__(self, dispatcher: JSONRPCDispatcher, on_change: Callable[[], None]) -> None:
-        """Take the SDK's dispatcher; `on_change` is called for every change of a list, which can be very often."""
+        """Take the SDK's dispatcher. `on_change` is called for every change of a list, which can be very often."""
         self._dispatcher = dispatcher
         self._on_change = on_change
         self._interactive: set[InFlightRequest] = set()
@@ -68,7 +68,7 @@ class Session:
         self.closed.set()
 
     async def request(self, method: str, params: Mapping[str, Any], request: InFlightRequest) -> dict[str, Any]:
-        """Send one request once; the caller sets the deadline, and cancelling tells the server to stop.
+        """Send one request once. The caller sets the deadline, and cancelling tells the server to stop.
 
         NotSentError means that the session has ended and nothing of the request was written.
         """
@@ -97,7 +97,7 @@ class Session:
     def _with_envelope(
         self, method: str, params: Mapping[str, Any], request: InFlightRequest, options: CallOptions
     ) -> dict[str, Any]:
-        """Add the envelope and headers of the protocol; the caller's own envelope is not passed on."""
+        """Add the envelope and headers of the protocol. The caller's own envelope is not passed on."""
         meta = {key: value for key, value in (params.get("_meta") or {}).items() if key not in _OWN_META}
         headers = {**request.headers, MCP_PROTOCOL_VERSION_HEADER: self.protocol.version}
         if self.protocol.modern:
@@ -111,7 +111,7 @@ class Session:
         return {**rest, "_meta": meta} if meta else rest
 
     async def ping(self) -> None:
-        """Send a ping; an error that the server returns is an answer too."""
+        """Send a ping. An error that the server returns is an answer too."""
         await self.request("server/discover" if self.protocol.modern else "ping", {}, InFlightRequest())
 
     async def listen(self) -> None:
@@ -184,7 +184,7 @@ async def _ignore(context: DispatchContext[TransportContext], method: str, param
 async def open_session(
     transport: AbstractAsyncContextManager[Any], era: Era, on_change: Callable[[], None]
 ) -> AsyncIterator[Session]:
-    """Open a session over a transport and negotiate the protocol; on exit both are closed."""
+    """Open a session over a transport and negotiate the protocol. On exit both are closed."""
     async with transport as (read, write):
         dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, SendTracker(write))
         session = Session(dispatcher, on_change)

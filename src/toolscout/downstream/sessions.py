@@ -21,7 +21,7 @@ MAX_SESSIONS = 64
 
 
 class SessionTask:
-    """A task that opens one session, holds it open and closes it; callers are other tasks and only borrow it.
+    """A task that opens one session, holds it open and closes it. Callers are other tasks and only borrow it.
 
     The SDK's context managers must be left in the task that entered them.
     """
@@ -29,7 +29,7 @@ class SessionTask:
     def __init__(
         self, title: str, connect: Callable[[], AbstractAsyncContextManager[Session]], timeout_s: float
     ) -> None:
-        """Start to open the session; `ready` waits for it."""
+        """Start to open the session. `ready` waits for it."""
         self._title = title
         self._connect = connect
         self._timeout_s = timeout_s
@@ -58,7 +58,7 @@ class SessionTask:
         return self.users == 0 and self._ready.done()
 
     async def ready(self) -> Session:
-        """Return the session once it is open; raise ServerUnavailableError if it could not be opened."""
+        """Return the session once it is open. Raise ServerUnavailableError if it could not be opened."""
         return await asyncio.shield(self._ready)
 
     def stop(self) -> None:
@@ -116,7 +116,7 @@ class SessionPool:
     """
 
     def __init__(self, config: ServerConfig, open_one: Callable[[ServerConfig], SessionTask]) -> None:
-        """Take the function that opens a session; it is called on demand."""
+        """Take the function that opens a session. It is called on demand."""
         self._config = config
         self._open_one = open_one
         self._sessions: dict[tuple[str, str | None], SessionTask] = {}
@@ -128,7 +128,7 @@ class SessionPool:
 
     @asynccontextmanager
     async def session(self, caller: Caller) -> AsyncIterator[Session]:
-        """Lend the session of a tenant, or of a user with their own credentials; open it if there is none."""
+        """Lend the session of a tenant, or of a user with their own credentials. Open it if there is none."""
         user_config = self._config.for_user(caller)
         key = caller.tenant, caller.user if user_config else None
         task = self._sessions.get(key)
@@ -161,7 +161,7 @@ class SessionPool:
         await asyncio.gather(*(task.close() for task in tasks))
 
     def _make_space(self) -> None:
-        """Close the least recently used session if the pool is full; there is no await, so no call can interfere."""
+        """Close the least recently used session if the pool is full. There is no await, so no call can interfere."""
         if len(self._sessions) < MAX_SESSIONS:
             return
         idle = [key for key, task in self._sessions.items() if task.idle]

@@ -36,7 +36,7 @@ class Access:
         self._audit.write_act("policy.apply", source=policy.source if policy else None)
 
     def refuse_policy(self, error: PolicyError) -> None:
-        """Record that a policy file is broken; the policy in force stays in force."""
+        """Record that a policy file is broken. The policy in force stays in force."""
         self._audit.write_act("policy.refuse", reason=error.message)
 
     async def explain(self, caller: Caller, key: str, act: Act) -> Decision:
@@ -56,7 +56,7 @@ class Access:
         return any([await self._store.servers(scope) for scope in {caller.scope, Scope(tenant=caller.tenant)}])
 
     def record_unlisted_call(self, caller: Caller, name: str, arguments: Any) -> None:
-        """Write the audit line of a call of a name that the caller may not see; the call goes no further."""
+        """Write the audit line of a call of a name that the caller may not see. The call goes no further."""
         self._audit.write_call(
             caller,
             name,

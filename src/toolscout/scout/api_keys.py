@@ -35,7 +35,7 @@ class ApiKeys:
         note: str = "",
         expires_at: float | None = None,
     ) -> tuple[str, ApiKey]:
-        """Make a key; the text that is returned first is shown once and stored nowhere."""
+        """Make a key. The text that is returned first is shown once and stored nowhere."""
         text, key = mint_key(
             tenant=tenant,
             user=user,
@@ -56,7 +56,7 @@ class ApiKeys:
         return sorted((key for key in keys if tenant in (None, key.tenant)), key=lambda key: (-key.created_at, key.id))
 
     async def revoke(self, key_id: str) -> ApiKey:
-        """Revoke a key; every replica refuses it within about a second."""
+        """Revoke a key. Every replica refuses it within about a second."""
         record = await self._store.record(KIND, key_id)
         if record is None:
             raise ToolNotFoundError(

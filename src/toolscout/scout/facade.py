@@ -64,7 +64,7 @@ class Scout:
         rules: Rules | None = None,
         servers: Sequence[CustomServer] = (),
     ) -> None:
-        """Put a scout together from its parts; `Scout.open` does that from settings."""
+        """Put a scout together from its parts. `Scout.open` does that from settings."""
         self._store = store
         self._embedder = GuardedEmbedder(embedder, settings) if embedder else None
         self._settings = settings
@@ -104,8 +104,8 @@ class Scout:
         """Make a scout over a store.
 
         The servers of `config` (files such as mcp.json) are connected and indexed when the scout is entered, and so are
-        `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory;
-        otherwise in the user's data folder. `core` are keys of tools that `discover_tools` always includes, beside
+        `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory.
+        Otherwise in the user's data folder. `core` are keys of tools that `discover_tools` always includes, beside
         those that the config names. `servers` are live servers that the program brings itself, beside the config's.
         """
         settings = settings or Settings.from_env()
@@ -151,7 +151,7 @@ class Scout:
         caller: Caller | None = None,
         progress: Progress | None = None,
     ) -> IndexReport:
-        """Index rows, or a tools.jsonl file; the servers that they name are replaced whole, all others stay."""
+        """Index rows, or a tools.jsonl file. The servers that they name are replaced whole, all others stay."""
         sources, bad_lines = await asyncio.to_thread(read_rows, tools, strict=strict)
         report = await self.index(sources, strict=strict, caller=caller, progress=progress)
         return replace(report, dropped=(*bad_lines, *report.dropped))
@@ -164,7 +164,7 @@ class Scout:
         caller: Caller | None = None,
         progress: Progress | None = None,
     ) -> IndexReport:
-        """List, prepare, embed what changed, publish one generation; `strict` refuses all for one bad tool."""
+        """List, prepare, embed what changed, publish one generation. `strict` refuses all for one bad tool."""
         return await self._indexer.index(sources, self._as(caller).scope, strict=strict, progress=progress)
 
     async def index_server_tools(
@@ -199,26 +199,26 @@ class Scout:
         return await self._indexer.index(self._sources.by_hand(scope), scope, progress=progress)
 
     async def warm(self) -> None:
-        """Load the model now, so that the first search does not wait for it; a failure shows in that search."""
+        """Load the model now, so that the first search does not wait for it. A failure shows in that search."""
         if self._embedder:
             with suppress(EmbedderError):
                 await self._embedder.embed_queries(["warm"])
 
     async def remove_server(self, server: str, *, user_id: str | None = None, caller: Caller | None = None) -> int:
-        """Remove a server and all its tools, everyone's or a user's; return how many tools that were."""
+        """Remove a server and all its tools, everyone's or a user's. Return how many tools that were."""
         scope = self._as(caller, user_id).scope
         slug = await self._indexer.slug_of(scope, server)
         self._sources.forget(scope, slug)
         return await self._indexer.remove_server(scope, slug)
 
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
-        """Remove everything that a user added; return how many tools that were."""
+        """Remove everything that a user added. Return how many tools that were."""
         scope = self._as(caller, user_id).scope
         self._sources.forget(scope)
         return await self._indexer.remove_user(scope.tenant, user_id)
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
-        """Switch one tool on or off; the decision survives re-indexing."""
+        """Switch one tool on or off. The decision survives re-indexing."""
         await self.decisions.switch(self._as(caller).scope, [key], enabled)
 
     # Pipeline 2: discover
@@ -244,7 +244,7 @@ class Scout:
         top_k_services: int | None = None,
         caller: Caller | None = None,
     ) -> Answer | list[Answer]:
-        """Find tools by meaning and by words; several queries are answered in one pass, each with its own answer.
+        """Find tools by meaning and by words. Several queries are answered in one pass, each with its own answer.
 
         `top_k_services` is for the ranker `boosted`: how many of the best servers the hits may come from.
         """
@@ -279,8 +279,8 @@ class Scout:
     ) -> Discovery:
         """Choose the tools of one chat turn: the best `limit` for the query, and the core tools.
 
-        `similarity_threshold` is a cosine; without it, the calibrated threshold decides what fits. `messages` is the
-        conversation so far, in the form of either chat API; `max_tokens` bounds the definitions that are returned.
+        `similarity_threshold` is a cosine. Without it, the calibrated threshold decides what fits. `messages` is the
+        conversation so far, in the form of either chat API. `max_tokens` bounds the definitions that are returned.
         """
         caller = self._as(caller or self.caller, user_id)
         turn = ChatTurn(
@@ -316,7 +316,7 @@ class Scout:
         return await self._store.overview(caller or self.caller)
 
     async def ping(self) -> None:
-        """Ask the store for a sign of life; raise StoreError when it cannot be reached now."""
+        """Ask the store for a sign of life. Raise StoreError when it cannot be reached now."""
         await self._store.ping()
 
     async def list_categories(self, *, caller: Caller | None = None) -> list[Category]:
@@ -334,11 +334,11 @@ class Scout:
         return await self._browser.tagged(Filter(tags=_each(tags), match=match), detail, caller or self.caller)
 
     async def get_related_tools(self, name: str, *, limit: int = 5, caller: Caller | None = None) -> Answer:
-        """Return what goes with a tool; each names its strongest relation to it."""
+        """Return what goes with a tool. Each names its strongest relation to it."""
         return await self._browser.related(name, limit, caller or self.caller)
 
     async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller | None = None) -> Answer:
-        """Return full definitions; an unknown key is an error, or a suggestion where other keys were found."""
+        """Return full definitions. An unknown key is an error, or a suggestion where other keys were found."""
         return await self._browser.details(names, caller or self.caller)
 
     # Pipeline 3: execute
@@ -375,11 +375,11 @@ class Scout:
         return self.narrow(Caller())
 
     def narrow(self, caller: Caller) -> Caller:
-        """Return the caller with the servers that their tenant reaches; all of them where none is connected."""
+        """Return the caller with the servers that their tenant reaches. All of them where none is connected."""
         return self._sources.narrow(caller)
 
     async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> CatalogueSync:
-        """Begin to connect the servers of a config, once `after` is done, or follow its edit; return at once."""
+        """Begin to connect the servers of a config, once `after` is done, or follow its edit. Return at once."""
         if self.sync:
             await self.sync.apply(config)
             return self.sync
@@ -394,5 +394,5 @@ class Scout:
 
 
 def _each(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return names as a tuple; a plain text is one name, not its letters."""
+    """Return names as a tuple. A plain text is one name, not its letters."""
     return (names,) if isinstance(names, str) else tuple(names or ())

@@ -46,7 +46,7 @@ class Indexer:
         progress: Progress | None = None,
         leases: HeldLeases | None = None,
     ) -> IndexReport:
-        """Index servers into one new generation of a scope; `strict` refuses all of them for one bad tool.
+        """Index servers into one new generation of a scope. `strict` refuses all of them for one bad tool.
 
         One of several servers that cannot be listed now keeps the tools that it had, and is reported. With `leases`,
         the sources are live servers whose slugs are fixed, and the caller holds their leases.
@@ -79,7 +79,7 @@ class Indexer:
         )
 
     async def republish(self, tools: Sequence[Tool], stored_tools: Mapping[str, Tool], leases: HeldLeases) -> None:
-        """Publish tools of a scope with another verdict; `stored_tools` are all tools of the scope as they are now."""
+        """Publish tools of a scope with another verdict. `stored_tools` are all tools of the scope as they are now."""
         scope = leases.scope
         servers = {server.key: server for server in await self._store.servers(scope)}
         prepared = []
@@ -110,7 +110,7 @@ class Indexer:
         )
 
     async def remove_server(self, scope: Scope, server: str, leases: HeldLeases | None = None) -> int:
-        """Remove a server and its tools from a scope; return how many tools that were."""
+        """Remove a server and its tools from a scope. Return how many tools that were."""
         if leases is None:
             async with self.leases.hold(scope, [server]) as own_leases:
                 return await self.remove_server(scope, server, own_leases)
@@ -118,7 +118,7 @@ class Indexer:
         return await self._store.remove_server(scope, server)
 
     async def remove_user(self, tenant: str, user: str) -> int:
-        """Remove everything that one user added; return how many tools that were."""
+        """Remove everything that one user added. Return how many tools that were."""
         scope = Scope(tenant=tenant, owner=user)
         async with self.leases.hold(scope, await self.titles(scope)):
             self._audit.write_act("catalogue.remove", scope)
@@ -142,7 +142,7 @@ class Indexer:
     async def _hold_slugs(
         self, sources: Sequence[ToolSource], scope: Scope, leases: HeldLeases | None
     ) -> AsyncIterator[tuple[Mapping[str, str], list[Dropped], HeldLeases]]:
-        """Assign a slug to every source and hold its lease; return title -> slug, which slugs collided, the leases."""
+        """Assign a slug to every source and hold its lease. Return title -> slug, which slugs collided, the leases."""
         if leases is not None:
             yield *_fixed_slugs([source.server for source in sources], await self.titles(scope)), leases
             return

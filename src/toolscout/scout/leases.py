@@ -79,7 +79,7 @@ class Leases:
 
     @asynccontextmanager
     async def try_hold(self, scope: Scope, servers: Iterable[str]) -> AsyncIterator[HeldLeases]:
-        """Hold the leases that are free, without waiting; the others are not among those that are returned."""
+        """Hold the leases that are free, without waiting. The others are not among those that are returned."""
         names = {slug: _lease_name(scope, slug) for slug in sorted(servers)}
         names = {slug: name for slug, name in names.items() if name not in self._local}
         self._local.update(names.values())
@@ -104,7 +104,7 @@ class Leases:
                 self._local_release = asyncio.Event()
 
     async def note_reached(self, servers: Iterable[str]) -> None:
-        """Record for all replicas that this one reaches these live servers; rarely, as the record lasts long."""
+        """Record for all replicas that this one reaches these live servers. Rarely, as the record lasts long."""
         now = time.monotonic()
         for server in servers:
             if now - self._reached_at.get(server, -self._unavailable_s) >= self._unavailable_s / 4:

@@ -80,7 +80,7 @@ class LiveServers:
         return frozenset((scope, key) for key in self.keys for scope in self.scopes_of(key))
 
     def add_tenants(self, tenants: frozenset[str] | set[str]) -> None:
-        """Learn of tenants; servers for all tenants are listed again when one is new."""
+        """Learn of tenants. Servers for all tenants are listed again when one is new."""
         if tenants <= self._tenants:
             return
         self._tenants |= tenants
@@ -89,7 +89,7 @@ class LiveServers:
                 self.list_again(key)
 
     def configure(self, config: Config, known: Mapping[str, str]) -> None:
-        """Take the servers of a config; `known` (slug -> title) are servers of the catalogue, which keep their slug."""
+        """Take the servers of a config. `known` (slug -> title) are servers of the catalogue, which keep their slug."""
         from toolscout.downstream.servers import DownstreamServers
 
         custom = {key: server.server.title for key, server in self._custom.items()}
@@ -97,7 +97,7 @@ class LiveServers:
         self._update()
 
     async def start(self, on_change: Callable[[str], Awaitable[None]]) -> None:
-        """Begin to connect and return at once; `on_change` gets the slug of each server that changed."""
+        """Begin to connect and return at once. `on_change` gets the slug of each server that changed."""
         from toolscout.downstream.debounce import Debouncer
 
         async def count_change(key: str) -> None:
@@ -173,7 +173,7 @@ class Sources:
         return source
 
     def narrow(self, caller: Caller) -> Caller:
-        """Return the caller with the servers that their tenant reaches; without live servers, they reach everything."""
+        """Return the caller with the servers that their tenant reaches. Without live servers, they reach everything."""
         if not self.connected:
             return caller
         shared = Scope(tenant=caller.tenant)
@@ -182,7 +182,7 @@ class Sources:
 
 
 async def check_servers(config: Config, settings: Settings) -> list[ServerStatus]:
-    """Connect every server of a config once, list its tools, and return how each of them is; nothing is stored."""
+    """Connect every server of a config once, list its tools, and return how each of them is. Nothing is stored."""
     servers = LiveServers(settings)
     answered: set[str] = set()
     progress = asyncio.Event()

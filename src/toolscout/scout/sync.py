@@ -43,7 +43,7 @@ class CatalogueSync:
         self._config = Config()
         self._listed: dict[Target, ToolSource] = {}
         self._removals: set[Target] = set()
-        self._late: set[Target] = set()
+        self._delayed: set[Target] = set()
         self._answered: set[str] = set()
         self._down_since: dict[str, float] = {}
         self._logged: dict[Scope, set[tuple[str, str]]] = {}
@@ -67,14 +67,14 @@ class CatalogueSync:
     @property
     def delayed(self) -> frozenset[tuple[Scope, str]]:
         """Return what waits for another process, and is listed again before it is published."""
-        return frozenset(self._late)
+        return frozenset(self._delayed)
 
     def statuses(self) -> list[ServerStatus]:
         """Return the status of each live server, in the order of slugs."""
         return self._servers.statuses()
 
     async def start(self, config: Config, after: Awaitable[object] | None = None) -> None:
-        """Begin to connect, once `after` is done where it is given; return at once."""
+        """Begin to connect, once `after` is done where it is given. Return at once."""
         self._config = config
         tenants = await self._indexer.tenants()
         self._servers.add_tenants(tenants)
@@ -99,7 +99,7 @@ class CatalogueSync:
         self._config = config
         after = self._servers.targets()
         self._answered -= {key for _, key in before ^ after}
-        self._late &= after
+        self._delayed &= after
         self._down_since = {key: since for key, since in self._down_since.items() if key in self._servers.keys}
         async with self._progress:
             for target in before - after:
@@ -129,7 +129,7 @@ class CatalogueSync:
         return known
 
     async def _list_changed(self, key: str) -> None:
-        """List a server that changed, for the publisher; note one that went down."""
+        """List a server that changed, for the publisher. Note one that went down."""
         server = self._servers.get(key)
         if server is None:
             return
@@ -195,15 +195,15 @@ class CatalogueSync:
             sources = {key: source for (item, key), source in listed.items() if item == scope}
             async with self._indexer.leases.try_hold(scope, sources) as leases:
                 for key in leases.until:
-                    if (scope, key) in self._late:
-                        fresh = await self._list_late(key)
+                    if (scope, key) in self._delayed:
+                        fresh = await self._list_delayed(key)
                         if fresh is None:
                             list_again.add(key)
                             del sources[key]
                         else:
                             sources[key] = fresh
-                self._late |= {(scope, key) for key in sources if key not in leases.until}
-                self._late -= {(scope, key) for key in leases.until}
+                self._delayed |= {(scope, key) for key in sources if key not in leases.until}
+                self._delayed -= {(scope, key) for key in leases.until}
                 targets = self._servers.targets()
                 current = [sources[key] for key in leases.until if key in sources and (scope, key) in targets]
                 if current:
@@ -214,7 +214,7 @@ class CatalogueSync:
                 list_again.update(leases.lost)
         return published, list_again
 
-    async def _list_late(self, key: str) -> ToolSource | None:
+    async def _list_delayed(self, key: str) -> ToolSource | None:
         """List a server again whose lease came late: another process may have published a newer list meanwhile."""
         server = self._servers.get(key)
         try:

@@ -31,7 +31,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveReport:
-    """The counts of an export or import; `unembedded` tools have no vector of the store's model."""
+    """The counts of an export or import. `unembedded` tools have no vector of the store's model."""
 
     scopes: int
     servers: int
@@ -48,7 +48,7 @@ class ArchiveReport:
 
 
 async def export_catalogue(store: Store, out: BinaryIO, progress: Progress | None = None) -> ArchiveReport:
-    """Write everything that a store holds, except API keys; each scope is read in a consistent state."""
+    """Write everything that a store holds, except API keys. Each scope is read in a consistent state."""
     counts: Counter[str] = Counter()
     total = unembedded = 0
     model_id = await _model_of(store)
@@ -90,9 +90,9 @@ async def import_catalogue(
     *,
     settings: Settings | None = None,
 ) -> ArchiveReport:
-    """Import an archive: all of it is checked first, then each scope is published at once; nothing is embedded.
+    """Import an archive: all of it is checked first, then each scope is published at once. Nothing is embedded.
 
-    The servers of the archive replace those of the same key in the same scope; all others stay. A store that already
+    The servers of the archive replace those of the same key in the same scope. All others stay. A store that already
     has a model keeps it. Every definition is screened and judged again, by the decisions of the archive and of the
     store: that a tool was in use elsewhere proves nothing.
     """
@@ -136,7 +136,7 @@ class _ArchivedScope:
 
 
 def _check(read: Callable[[], Iterable[bytes]], where: str) -> int:
-    """Read an archive to its end, so that a broken one fails before anything is changed; count its tools."""
+    """Read an archive to its end, so that a broken one fails before anything is changed. Count its tools."""
     return sum(isinstance(item, ArchivedTool) for item in archive.read_items(read(), where))
 
 
@@ -207,7 +207,7 @@ async def _judge(store: Store, archived: _ArchivedScope, settings: Settings) -> 
 
 
 async def _prepare(store: Store, archived: _ArchivedScope, judged: Sequence[JudgedTool]) -> list[PreparedServer]:
-    """Prepare the servers of a scope; a tool that is published under the same stamp is unchanged."""
+    """Prepare the servers of a scope. A tool that is published under the same stamp is unchanged."""
     stamps = {
         item.tool.key: restamp(now.tool, item.tool, item.stamp)
         for item, now in zip(archived.tools, judged, strict=True)
@@ -231,7 +231,7 @@ async def _prepare(store: Store, archived: _ArchivedScope, judged: Sequence[Judg
 async def _read_scope(
     store: Store, scope: Scope
 ) -> tuple[Sequence[Server], list[ArchivedTool], Mapping[str, bool], list[Pin]]:
-    """Read a scope; its stamps, read before and after, show whether it changed meanwhile."""
+    """Read a scope. Its stamps, read before and after, show whether it changed meanwhile."""
     for _ in range(_TRIES):
         servers, stamps = await _stamps(store, scope)
         tools: Sequence[Tool] = await store.stored_tools(scope)

@@ -45,7 +45,7 @@ class ProviderSource:
         upstream: Upstream | None = None,  # noqa: ARG002
         extra: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Mapping[str, Any]:
-        """Call the provider once; an exception that it raises is an error result of the tool."""
+        """Call the provider once. An exception that it raises is an error result of the tool."""
         try:
             value = await ask(partial(self.provider.call_tool, name, arguments), self.timeout_s)
             return to_result(value, structured=True).model_dump(by_alias=True, mode="json", exclude_none=True)

@@ -1,4 +1,4 @@
-"""Calls of an author's code, synchronous or asynchronous, within a deadline; and its values as MCP results."""
+"""Calls of an author's code, synchronous or asynchronous, within a deadline. And its values as MCP results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRACE = 10
 
 
 class OverdueError(TimeoutError):
-    """The deadline passed. The call may still run; nobody waits for it."""
+    """The deadline passed. The call may still run. Nobody waits for it."""
 
 
 def is_async(call: Callable[..., Any]) -> bool:
@@ -33,7 +33,7 @@ def is_async(call: Callable[..., Any]) -> bool:
 
 
 async def ask(call: Callable[[], Any], timeout_s: float | None, *, most: int | None = None) -> Any:
-    """Return the value of `call`; raise OverdueError after the timeout, even when the call ignores its cancellation.
+    """Return the value of `call`. Raise OverdueError after the timeout, even when the call ignores its cancellation.
 
     With `most`, the value is read into a list of at most so many items, in the thread that made it: a generator may
     block, and may never end.
@@ -54,7 +54,7 @@ async def ask(call: Callable[[], Any], timeout_s: float | None, *, most: int | N
 
 
 def to_result(value: Any, *, structured: bool = False) -> CallToolResult | InputRequiredResult:
-    """Turn a value into an MCP result, as the SDK does; with `structured`, a mapping is its structured content too."""
+    """Turn a value into an MCP result, as the SDK does. With `structured`, a mapping is its structured content too."""
     from mcp_types import CallToolResult
 
     if hasattr(value, "to_mcp_result"):

@@ -17,7 +17,7 @@ from toolscout.tool_keys import server_slug
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsSource:
-    """The raw definitions ("rows") of one server's tools. They can be indexed; somebody else calls the tools."""
+    """The raw definitions ("rows") of one server's tools. They can be indexed. Somebody else calls the tools."""
 
     server: Server
     rows: Sequence[Mapping[str, Any]]
@@ -43,7 +43,7 @@ class RowsSource:
 
 
 def group_rows(rows: Iterable[Any]) -> list[RowsSource]:
-    """Return one source for each `server` that the rows name; no server, or an empty name, means `local`."""
+    """Return one source for each `server` that the rows name. No server, or an empty name, means `local`."""
     grouped: dict[str, list[Any]] = {}
     for row in rows:
         name = row.get("server") if isinstance(row, Mapping) else None
@@ -59,7 +59,7 @@ def _title(name: str) -> str:
 
 
 def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[str, Any]], list[Dropped]]:
-    """Read rows from a file; a bad line is reported with its number and skipped, or an error when strict."""
+    """Read rows from a file. A bad line is reported with its number and skipped, or an error when strict."""
     rows: list[Mapping[str, Any]] = []
     bad_lines: list[Dropped] = []
     try:
