@@ -61,7 +61,7 @@ class ToolscoutError(Exception):
 
 
 class UsageError(ToolscoutError):
-    """The request is wrong; the same request will fail again."""
+    """The request is wrong. The same request will fail again."""
 
     code = "usage"
     exit_code = 2
@@ -110,19 +110,19 @@ class InputFileError(UsageError):
 
 
 class ConfigError(UsageError):
-    """A config file cannot be used; the message names file, server and field, never a value."""
+    """A config file cannot be used. The message names file, server and field, never a value."""
 
     code = "config"
 
 
 class PolicyError(UsageError):
-    """A policy file cannot be used; the previous policy stays in force."""
+    """A policy file cannot be used. The previous policy stays in force."""
 
     code = "policy"
 
 
 class BadToolError(UsageError):
-    """A definition cannot be indexed; the message is the reason that the summary shows."""
+    """A definition cannot be indexed. The message is the reason that the summary shows."""
 
     code = "bad_tool"
 
@@ -134,34 +134,34 @@ class CallError(ToolscoutError):
 
 
 class InvalidArgumentsError(CallError):
-    """The arguments do not fit the tool's schema; nothing was sent."""
+    """The arguments do not fit the tool's schema. Nothing was sent."""
 
     code = "invalid_arguments"
     exit_code = 2
 
 
 class DefinitionChangedError(CallError):
-    """The tool's definition is not the one that the caller saw; nothing was sent."""
+    """The tool's definition is not the one that the caller saw. Nothing was sent."""
 
     code = "definition_changed"
 
 
 class NotReadOnlyError(CallError):
-    """The tool may write, and the call allowed only reading; nothing was sent."""
+    """The tool may write, and the call allowed only reading. Nothing was sent."""
 
     code = "not_read_only"
     exit_code = 2
 
 
 class NotAllowedError(CallError):
-    """The policy lets the caller see the tool but not call it; nothing was sent."""
+    """The policy lets the caller see the tool but not call it. Nothing was sent."""
 
     code = "not_allowed"
     exit_code = 2
 
 
 class LimitError(CallError):
-    """A limit of the policy is reached; `details` say when to try again. Nothing was sent."""
+    """A limit of the policy is reached. `details` say when to try again. Nothing was sent."""
 
     code = "limit_reached"
 
@@ -173,13 +173,13 @@ class ServerUnavailableError(CallError):
 
 
 class CallTimeoutError(CallError):
-    """The deadline passed; the call was sent once and is never sent again."""
+    """The deadline passed. The call was sent once and is never sent again."""
 
     code = "call_timeout"
 
 
 class ToolNotFoundError(ToolscoutError):
-    """No such tool for this caller; a forbidden tool looks exactly like an absent one."""
+    """No such tool for this caller. A forbidden tool looks exactly like an absent one."""
 
     code = "tool_not_found"
     exit_code = 1
@@ -231,7 +231,7 @@ class SchemaVersionError(StoreError):
 
 
 def to_wire(error: BaseException) -> dict[str, Any]:
-    """Return the JSON shape of any error; an error that toolscout did not raise itself shows no detail."""
+    """Return the JSON shape of any error. An error that toolscout did not raise itself shows no detail."""
     if not isinstance(error, ToolscoutError):
         error = ToolscoutError("an internal error occurred in toolscout", hint="run `toolscout doctor`")
     body: dict[str, Any] = {

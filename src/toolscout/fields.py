@@ -42,7 +42,7 @@ class Fields:
         return self.values.get(name)
 
     def text(self, *names: str) -> str | None:
-        """Return the first of these fields that is present; it must be a string."""
+        """Return the first of these fields that is present. It must be a string."""
         for name in names:
             value = self.get(name)
             if value is not None:
@@ -52,7 +52,7 @@ class Fields:
         return None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings; numbers in it become strings."""
+        """Return a list of strings. Numbers in it become strings."""
         value = self.get(name)
         if value is None:
             return ()
@@ -61,7 +61,7 @@ class Fields:
         return tuple(self._scalar(item, f"{name}[{number}]") for number, item in enumerate(value))
 
     def pairs(self, name: str) -> dict[str, str]:
-        """Return an object of strings; numbers and booleans become strings, and null means not set."""
+        """Return an object of strings. Numbers and booleans become strings, and null means not set."""
         value = self.get(name)
         if value is None:
             return {}

@@ -31,7 +31,7 @@ class SkippedLine:
 
 
 class LineReader:
-    """Cuts a stream of bytes into lines; it never buffers more than one line of the maximum length."""
+    """Cuts a stream of bytes into lines. It never buffers more than one line of the maximum length."""
 
     def __init__(self, max_line_bytes: int) -> None:
         self._max = max_line_bytes
@@ -80,7 +80,7 @@ class LineReader:
 
 
 def decode_message(line: bytes) -> JSONRPCMessage:
-    """Read one message; bad UTF-8, bad JSON and nesting without end are all a ValueError."""
+    """Read one message. Bad UTF-8, bad JSON and nesting without end are all a ValueError."""
     value = pydantic_core.from_json(line)
     return _response(value) or jsonrpc_message_adapter.validate_python(value, by_name=False)
 
@@ -104,7 +104,7 @@ def encode_message(item: SessionMessage) -> bytes:
 
 
 class MessageQueue:
-    """Messages that were received and wait for the SDK; while many wait, the transport reads no further.
+    """Messages that were received and wait for the SDK. While many wait, the transport reads no further.
 
     The other side then blocks in its own write instead of filling our memory.
     """
@@ -125,12 +125,12 @@ class MessageQueue:
         self._wake()
 
     def end(self) -> None:
-        """Expect no further messages; those that are queued can still be read."""
+        """Expect no further messages. Those that are queued can still be read."""
         self.ended = True
         self._wake()
 
     async def get(self) -> JSONRPCMessage:
-        """Return the next message; raise EndOfStream when there will be none."""
+        """Return the next message. Raise EndOfStream when there will be none."""
         while not self._messages:
             if self.ended:
                 raise anyio.EndOfStream
@@ -148,7 +148,7 @@ class MessageQueue:
 
 
 class MessageStream:
-    """A stream as the SDK expects it; closing it leaves the pipe to its owner."""
+    """A stream as the SDK expects it. Closing it leaves the pipe to its owner."""
 
     closed = False
 
@@ -174,7 +174,7 @@ class MessageReadStream(MessageStream):
         self._queue = queue
 
     async def receive(self) -> SessionMessage | Exception:
-        """Return the next message; raise EndOfStream when there will be none."""
+        """Return the next message. Raise EndOfStream when there will be none."""
         if self.closed:
             raise anyio.ClosedResourceError
         return SessionMessage(await self._queue.get())

@@ -1,4 +1,4 @@
-"""The tools that Toolscout itself offers over MCP, one object each: name, description, schema, annotations, handler.
+"""The tools that Toolscout itself offers over MCP. One object holds name, description, schema and handler of a tool.
 
 The gateway and an attached `ToolRegistry` both list and run these objects. The input schema is derived from the
 handler's signature, so a parameter and its default are written once. Results are plain dicts in the shape of MCP,
@@ -51,7 +51,7 @@ class McpTool:
     """Unknown parameters are ignored instead of refused, for agents written for other systems."""
 
     def definition(self, **placeholders: str) -> dict[str, Any]:
-        """Return the entry of `tools/list`; `placeholders` fill the `{names}` in the description."""
+        """Return the entry of `tools/list`. `placeholders` fill the `{names}` in the description."""
         entry: dict[str, Any] = {
             "name": self.name,
             "description": self.description.format(**placeholders) if placeholders else self.description,
@@ -64,7 +64,7 @@ class McpTool:
         return entry
 
     def read_arguments(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return the arguments for the handler and the repairs that were made; raise InvalidArgumentsError."""
+        """Return the arguments for the handler and the repairs that were made, or raise InvalidArgumentsError."""
         if self.calls_other_tool:
             return self._gather(arguments)
         tool = Tool(
@@ -77,7 +77,7 @@ class McpTool:
         return {name: value for name, value in checked.items() if name in parameters}, repairs
 
     async def run(self, request: Any, arguments: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
-        """Check the arguments and call the handler; return its result and the repairs that were made."""
+        """Check the arguments and call the handler. Return its result and the repairs that were made."""
         checked, repairs = self.read_arguments(arguments)
         return await self.handler(request, **checked), repairs
 
@@ -117,7 +117,7 @@ class McpTool:
 
 
 def mcp_tool(description: str, **options: Any) -> Callable[[Handler], McpTool]:
-    """Make an McpTool of an async function; `options` are the fields of McpTool, `name` the function's by default."""
+    """Make an McpTool of an async function. `options` set fields of McpTool. The name is the function's by default."""
 
     def make(handler: Handler) -> McpTool:
         tool = McpTool(

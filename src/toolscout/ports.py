@@ -1,4 +1,4 @@
-"""The Protocols: what the walks ask of the adapters, and nothing more."""
+"""The Protocols: the methods of stores, embedders and servers that the pipelines use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Upstream(Protocol):
         ...
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Forward a server's request (elicitation, sampling, roots); raise CallError when the agent cannot answer."""
+        """Forward a server's request (elicitation, sampling, roots). Raise CallError when the agent cannot answer."""
         ...
 
 
@@ -55,7 +55,7 @@ class ToolProvider(Protocol):
     """
 
     def list_tool_metadata(self) -> Iterable[ToolMetadata] | Awaitable[Iterable[ToolMetadata]]:
-        """Return the fields of each tool that search needs; mappings with the same names are accepted."""
+        """Return the fields of each tool that search needs. Mappings with the same names are accepted."""
         ...
 
     def get_tool(self, name: str) -> Any:
@@ -63,7 +63,7 @@ class ToolProvider(Protocol):
         ...
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool once and return its result; raise ToolNotFoundError when there is no such tool."""
+        """Call a tool once and return its result. Raise ToolNotFoundError when there is no such tool."""
         ...
 
 
@@ -76,7 +76,7 @@ class ToolSource(Protocol):
         ...
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
-        """Return the raw definitions; nothing in them is trusted."""
+        """Return the raw definitions. Nothing in them is trusted."""
         ...
 
     async def call_tool(
@@ -88,7 +88,7 @@ class ToolSource(Protocol):
         upstream: Upstream | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
-        """Call a tool once and return its raw result; `extra` are further parameters of the request."""
+        """Call a tool once and return its raw result. `extra` are further parameters of the request."""
         ...
 
 
@@ -102,7 +102,7 @@ class LiveServer(ToolSource, Protocol):
 
     @property
     def tenants(self) -> tuple[str, ...] | Literal["all"] | None:
-        """Return the tenants that it is indexed for and that may call it; None: indexed for the local tenant alone."""
+        """Return the tenants that it is indexed for and that may call it. None means the local tenant."""
         ...
 
     async def request(
@@ -125,11 +125,11 @@ class CustomServer(LiveServer, Protocol):
 
 
 class Embedder(Protocol):
-    """Text to vectors of unit length."""
+    """Turns texts into vectors of unit length."""
 
     @property
     def model_id(self) -> str:
-        """Name the model, its wording of documents included; vectors of different names never meet."""
+        """Return the name of the model and of its document template. Vectors of different names are never mixed."""
         ...
 
     @property
@@ -138,11 +138,11 @@ class Embedder(Protocol):
         ...
 
     async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
-        """Return one row for each document; raise EmbedderError when that cannot be done now."""
+        """Return one row for each document. Raise EmbedderError when the model cannot answer now."""
         ...
 
     async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Return one row for each query; raise EmbedderError when that cannot be done now."""
+        """Return one row for each query. Raise EmbedderError when the model cannot answer now."""
         ...
 
     async def close(self) -> None:
@@ -176,14 +176,14 @@ class AccessFilter(Protocol):
 
 
 class Store(Protocol):
-    """Where the catalogue lives: scopes, each with generations of its own.
+    """The store of the catalogue. It holds scopes, each with its own generations.
 
-    Every reading method takes the caller and filters inside: what a caller sees is everyone's scope of the tenant and
-    their own, which hides the tools of the same key in the other.
+    Methods that take a caller filter inside the store. A caller sees the shared scope of their tenant and their own
+    scope. A tool of their own hides the shared tool with the same key.
     """
 
     async def open(self) -> None:
-        """Make the store ready, migrating an older schema."""
+        """Open the store, and migrate an older schema."""
         ...
 
     async def close(self) -> None:
@@ -191,66 +191,66 @@ class Store(Protocol):
         ...
 
     async def ping(self) -> None:
-        """Ask the store for a sign of life; raise StoreError when it cannot be reached now."""
+        """Check that the store answers. Raise StoreError when it cannot be reached now."""
         ...
 
     async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
-        """Take or renew the right to do what one process at a time may do; tell whether it is the holder's now.
+        """Take or renew a lease, and tell whether the holder has it now. Only one holder at a time has a lease.
 
-        Whoever holds it and does not renew it in time, because it died, loses it to the next who asks.
+        A lease that is not renewed in time, for example because its holder died, is free for the next one.
         """
         ...
 
     async def release(self, name: str, holder: str) -> None:
-        """Give a lease back before its time; one that is another's, or nobody's, is left alone."""
+        """Release a lease before it expires. A lease of another holder is not touched."""
         ...
 
     async def scopes(self) -> Sequence[Scope]:
-        """Return every scope, of all tenants, that something was ever published in, in the order of their names."""
+        """Return every scope of all tenants that was ever published to, sorted by name."""
         ...
 
     async def record(self, kind: str, name: str) -> Record | None:
-        """Return one record by its name, whatever scope it is of."""
+        """Return one record by its name, from any scope."""
         ...
 
     async def records(self, kind: str, scope: Scope | None = None, prefix: str = "") -> Sequence[Record]:
-        """Return the records of a kind whose names begin so, of one scope or of all, in the order of names."""
+        """Return the records of a kind whose names have the prefix, of one scope or of all, sorted by name."""
         ...
 
     async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
-        """Keep records; with `replace`, instead of what has the same kind, scope and name."""
+        """Store records. With `replace`, a record of the same kind, scope and name is replaced, else it stays."""
         ...
 
     async def overview(self, caller: Caller) -> Overview:
-        """Return what the caller can see in sum, and which generation and model ("" before the first) that is."""
+        """Return the totals of what the caller may see, the generation, and the model ("" before the first one)."""
         ...
 
     async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
-        """Return key -> stamp for a server's published tools: an equal stamp means nothing to do."""
+        """Return key -> stamp of a server's published tools. A tool with an equal stamp need not be indexed again."""
         ...
 
     async def servers(self, scope: Scope) -> Sequence[Server]:
-        """Return the servers of a scope, in the order of keys."""
+        """Return the servers of a scope, sorted by key."""
         ...
 
     async def switches(self, scope: Scope) -> Mapping[str, bool]:
-        """Return key -> on or off for every tool that was switched by hand, published now or not."""
+        """Return key -> enabled for every tool that an operator switched, even if it is not published now."""
         ...
 
     async def stored_tools(self, scope: Scope) -> Sequence[Tool]:
-        """Return all published tools of a scope as they were published, switched off or not, in the order of keys."""
+        """Return all tools of a scope as they were published, disabled ones included, sorted by key."""
         ...
 
     async def vectors(self, model_id: str, text_hashes: Sequence[str]) -> Mapping[str, FloatArray]:
-        """Return text -> vector of this model, for those texts that have one."""
+        """Return text hash -> vector, for those texts that have a vector of this model."""
         ...
 
     async def missing_vectors(self, model_id: str, text_hashes: Sequence[str]) -> set[str]:
-        """Return those texts that have no vector of this model yet."""
+        """Return the hashes of the texts that have no vector of this model yet."""
         ...
 
     async def add_vectors(self, model_id: str, text_hashes: Sequence[str], vectors: FloatArray) -> None:
-        """Keep vectors under (model, text); what is already there stays."""
+        """Store vectors by model and text hash. A vector that is stored already stays."""
         ...
 
     async def publish(self, publication: Publication) -> int:
@@ -258,15 +258,15 @@ class Store(Protocol):
         ...
 
     async def remove_server(self, scope: Scope, server: str) -> int:
-        """Take a server and its tools out; return how many tools went."""
+        """Remove a server and its tools. Return how many tools were removed."""
         ...
 
     async def remove_user(self, tenant: str, user: str) -> int:
-        """Take everything out that one user added; return how many tools went."""
+        """Remove everything that one user added. Return how many tools were removed."""
         ...
 
     async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
-        """Switch one tool on or off; the decision survives re-indexing."""
+        """Enable or disable one tool. The decision survives re-indexing."""
         ...
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:
@@ -276,15 +276,15 @@ class Store(Protocol):
     async def candidates(
         self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
     ) -> Candidates:
-        """Return, for each intent, the best `limit` visible tools by vector and by words, as one union."""
+        """Return the union of the `limit` best visible tools of each intent, by vector and by words."""
         ...
 
     async def vocabulary(self, caller: Caller) -> Sequence[str]:
-        """Return the words of the names that the caller may see, sorted."""
+        """Return the words in the names of the tools that the caller may see, sorted."""
         ...
 
     async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
-        """Return what the caller may see, in the order of keys."""
+        """Return the tools that the caller may see and that fit the filter, sorted by key."""
         ...
 
     async def similar(self, caller: Caller, key: str, limit: int) -> Sequence[tuple[Facets, float]]:

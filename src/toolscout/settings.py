@@ -47,10 +47,10 @@ def _unix_folder(variable: str, default: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one Scout; `Settings.from_env()` reads them from the environment."""
+    """The settings of one Scout. `Settings.from_env()` reads them from the environment."""
 
     store: str = field(default="", repr=False)
-    """The catalogue: `memory:`, `sqlite:///PATH` or `postgresql://...`; empty: a file in the user's data folder."""
+    """The catalogue: `memory:`, `sqlite:///PATH` or `postgresql://...`. If empty, a file in the user's data folder."""
 
     embedder: str = "builtin"
     """The embedding model: `builtin`, `builtin:FOLDER`, `sentence-transformers:MODEL`, `openai:MODEL`, or `none`."""
@@ -59,10 +59,10 @@ class Settings:
     """The base address of an OpenAI-compatible embeddings endpoint."""
 
     embedder_key: str = field(default="", repr=False)
-    """The bearer token for that endpoint; never logged or stored."""
+    """The bearer token for that endpoint. It is never logged or stored."""
 
     embedder_dimension: int = 0
-    """The length of a remote model's vectors; 0 takes it from the first answer."""
+    """The length of a remote model's vectors. If 0, it is taken from the first answer."""
 
     embed_threads: int = 2
     """How many threads the built-in model may use."""
@@ -101,7 +101,7 @@ class Settings:
     """The most tools for one chat turn, core tools included."""
 
     log_queries: bool = False
-    """Whether logged events contain what users wrote; otherwise they contain only its length."""
+    """Whether logged events contain what users wrote. If not, they contain only its length."""
 
     page_size: int = 50
     """How many tools a page holds by default."""
@@ -116,22 +116,22 @@ class Settings:
     """The deepest nesting of a schema that is indexed."""
 
     max_description_chars: int = 32_768
-    """The longest description that is accepted; a tool with a longer one is dropped."""
+    """The longest description that is accepted. A tool with a longer one is dropped."""
 
     max_name_chars: int = 256
     """The longest tool name that is indexed."""
 
     max_tools: int = 200_000
-    """The most tools that one server may have; the rest are dropped and reported."""
+    """The most tools that one server may have. The rest are dropped and reported."""
 
     exact_rows: int = 50_000
     """Up to this many vectors are searched exactly, more with an HNSW graph if `toolscout[large]` is installed."""
 
     loaded_tools: int = 1_000_000
-    """How many tools are kept in memory for searching; the least recently searched tenants and users are evicted."""
+    """How many tools are kept in memory for searching. The least recently searched tenants and users are evicted."""
 
     policy: str = ""
-    """The policy file that says who may see and call which tools; empty lets everyone in a tenant use all its tools."""
+    """The policy file: who may see and call which tools. If empty, everyone in a tenant may use all its tools."""
 
     quarantine: bool = True
     """Whether a tool with poisoned text in its definition is withheld from everyone until it is approved."""
@@ -140,34 +140,34 @@ class Settings:
     """Whether a tool whose definition has changed is withheld from everyone until it is approved."""
 
     audit: str = ""
-    """The audit log; empty: `audit.jsonl` in the data folder for the command, none for the library; `none`: no file."""
+    """The audit log, or `none`. If empty, the command uses `audit.jsonl` in the data folder, the library no file."""
 
     audit_bytes: int = 67_108_864
-    """The size at which the audit log is rotated; the last ten files are kept."""
+    """The size at which the audit log is rotated. The last ten files are kept."""
 
     auth_issuer: str = ""
-    """The issuer whose OAuth access tokens are accepted over HTTP; empty accepts API keys only."""
+    """The issuer whose OAuth access tokens are accepted over HTTP. If empty, only API keys are accepted."""
 
     auth_audience: str = ""
     """The audience that a token must have: the address of this gateway, as in `https://tools.example.com/mcp`."""
 
     auth_jwks_url: str = ""
-    """Where the issuer publishes its keys; empty takes the address from the issuer's metadata."""
+    """Where the issuer publishes its keys. If empty, the address is taken from the issuer's metadata."""
 
     auth_algorithms: str = "RS256 PS256 ES256 EdDSA"
     """The accepted signature algorithms of tokens."""
 
     auth_tenant_claim: str = ""
-    """The claim of a token that names the tenant; empty puts everyone into the local tenant."""
+    """The claim of a token that names the tenant. If empty, everyone is in the local tenant."""
 
     auth_user_claim: str = "sub"
     """The claim that names the user."""
 
     auth_groups_claim: str = "groups"
-    """The claim that lists the user's groups; a dotted name reads nested objects."""
+    """The claim that lists the user's groups. A dotted name reads nested objects."""
 
     auth_scope: str = ""
-    """The scope that a token or key must have to use the gateway; empty requires none."""
+    """The scope that a token or key must have to use the gateway. If empty, none is required."""
 
     call_timeout_s: float = 30.0
     """How long a call may take in total, unless the server's config says otherwise."""
@@ -182,7 +182,7 @@ class Settings:
     """How long the circuit breaker stays open before one call is let through as a test."""
 
     backoff_first_s: float = 0.5
-    """The first pause before a server that stopped is started again; it doubles each time, with jitter."""
+    """The first pause before a server that stopped is started again. It doubles each time, with jitter."""
 
     backoff_most_s: float = 60.0
     """The longest pause before such a restart."""
@@ -194,16 +194,16 @@ class Settings:
     """How long the tools of a server that is down stay in the catalogue."""
 
     max_line_bytes: int = 16_777_216
-    """The longest message that a server may send; a longer one fails only that call."""
+    """The longest message that a server may send. A longer one fails only that call."""
 
     max_result_bytes: int = 200_000
-    """The largest result that is returned whole; a larger one is cut, with a link to the rest."""
+    """The largest result that is returned whole. A larger one is cut, with a link to the rest."""
 
     results_ttl_s: float = 600.0
     """How long the rest of a cut result can be read."""
 
     results_bytes: int = 67_108_864
-    """How many bytes of cut results are kept in total; the oldest are dropped first."""
+    """How many bytes of cut results are kept in total. The oldest are dropped first."""
 
     stderr_bytes: int = 65_536
     """How much of a server's standard error is kept."""
@@ -221,13 +221,13 @@ class Settings:
     """How long a registry's provider may take to list its tools, or to return one definition."""
 
     provider_refresh_s: float = 10.0
-    """How long a provider's tools count as fresh; a provider that fails is tried again after growing pauses."""
+    """How long a provider's tools count as fresh. A provider that fails is tried again after growing pauses."""
 
     resident_tools: int = 50_000
     """Up to this many tools of a tenant or user are searched in memory, more in PostgreSQL if there is no policy."""
 
     store_connections: int = 10
-    """The most PostgreSQL connections that one process works with; it has one more to listen."""
+    """The most PostgreSQL connections that one process works with. It has one more to listen."""
 
     lease_s: float = 10.0
     """How long a process that died while indexing a server keeps others from indexing it."""
@@ -242,7 +242,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
-        """Read every `TOOLSCOUT_*` variable that is set; `overrides` win over the environment."""
+        """Read every `TOOLSCOUT_*` variable that is set. `overrides` win over the environment."""
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
         for item in fields(cls):

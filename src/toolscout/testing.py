@@ -27,9 +27,9 @@ class FakeCall:
 
 
 class FakeServer:
-    """A live server that lists the rows it is given; hand it to `Scout.open(servers=[...])`.
+    """A live server in memory that lists fixed rows. Pass it to `Scout.open(servers=[...])`.
 
-    `answer` gets each call and returns an MCP result, or the text of one; without it, every call answers "done". With
+    `answer` gets each call and returns an MCP result, or the text of one. Without it, every call answers "done". With
     `tenants`, the server is indexed for these tenants, or for `"all"`, instead of for the local one.
     """
 

@@ -67,7 +67,6 @@ MIN_PART = 4
 MAX_CHARACTERS = 20_000
 """How many characters of a text are read for words."""
 
-_MAX_CACHED = 200_000
 
 _SMALL = r"[^\W\d_A-Z]"
 _WORD = re.compile(
@@ -96,7 +95,6 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _VOWELS = frozenset("aeiouy")
 _ENDINGS = ("ion", "er", "or", "e")
 _UNCHANGED = frozenset({"news", "series"})
-_stems: dict[str, str] = {}
 
 
 def json_size(value: Any) -> int:
@@ -105,7 +103,7 @@ def json_size(value: Any) -> int:
 
 
 def count_tokens(value: Any) -> int:
-    """Estimate the tokens of a value everywhere in the same way: characters of its compact JSON by four, rounded up."""
+    """Estimate the tokens of a value: the characters of its compact JSON divided by four, rounded up."""
     return tokens_of(json_size(value))
 
 
@@ -157,7 +155,7 @@ def has_part(word: str, text: str) -> bool:
 
 
 def may_match_inside(word: str) -> bool:
-    """Tell whether a word may match inside another one. Those of scripts without spaces always may."""
+    """Tell whether a word may match inside another one. Words of scripts without spaces always may."""
     return len(word) >= MIN_PART or _IS_UNSPACED.search(word) is not None
 
 
@@ -191,20 +189,20 @@ def terms(text: str) -> list[str]:
 
     `GitHub search` gives git, hub, search, github. Brands are written in one word as often as in two.
     """
-    return [_stems.get(word) or _stem(word) for word in split_words(text) + _brands(text)]
+    return [stem_word(word) for word in split_words(text) + _brands(text)]
 
 
 def query_terms(text: str) -> list[str]:
     """Return the distinct stems of a request without stop words, or all of them if there is nothing else."""
     words = split_words(text) + _brands(text)
     telling = [word for word in words if word not in STOP_WORDS]
-    return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in telling or words))
+    return list(dict.fromkeys(stem_word(word) for word in telling or words))
 
 
 def telling_terms(text: str) -> list[str]:
     """Return the distinct stems of a text without stop words and bare numbers."""
     words = [word for word in split_words(text) if word not in STOP_WORDS and not word.isdigit()]
-    return list(dict.fromkeys(_stems.get(word) or _stem(word) for word in words))
+    return list(dict.fromkeys(stem_word(word) for word in words))
 
 
 @lru_cache(maxsize=65_536)
@@ -253,13 +251,7 @@ def _pairs(run: str) -> list[str]:
     return [run[start : start + 2] for start in range(len(run) - 1)] or [run]
 
 
-def _stem(word: str) -> str:
-    if len(_stems) >= _MAX_CACHED:
-        _stems.clear()
-    stem = _stems[word] = stem_word(word)
-    return stem
-
-
+@lru_cache(maxsize=200_000)
 def stem_word(word: str) -> str:
     """Cut plural, -ing, -ed and a few nouns of action: creates, creating, created, creation, creator give creat.
 

@@ -18,24 +18,24 @@ def server_slug(title: str) -> str:
     return slug or f"server-{_digest(title)}"
 
 
-def apart(slug: str, title: str) -> str:
-    """Return a slug for a server whose own is taken by another title: stable, whatever came first."""
+def add_suffix(slug: str, title: str) -> str:
+    """Return another slug for a server whose own slug belongs to another title. It depends on the title alone."""
     return f"{slug}-{_digest(title)}"
 
 
-def assign_slugs(titles: Iterable[str], known: Mapping[str, str]) -> dict[str, str]:
-    """Return title -> slug, given the slug -> title of servers that have one already.
+def assign_slugs(titles: Iterable[str], stored_titles: Mapping[str, str]) -> dict[str, str]:
+    """Return title -> slug, given the slug -> title of servers that have a slug already.
 
     The same titles always get the same slugs: a title that is its own slug comes first, then alphabetical order. A
-    server keeps its slug, also after the server that it collided with has gone.
+    server keeps its slug, even after the server that it collided with is gone.
     """
-    owners = dict(known)
-    assigned = {title: slug for slug, title in known.items()}
+    owners = dict(stored_titles)
+    stored_slugs = {title: slug for slug, title in stored_titles.items()}
     slugs: dict[str, str] = {}
     for title in sorted(set(titles), key=lambda item: (server_slug(item) != item, item)):
-        slug = assigned.get(title) or server_slug(title)
+        slug = stored_slugs.get(title) or server_slug(title)
         while owners.get(slug, title) != title:
-            slug = apart(slug, title)
+            slug = add_suffix(slug, title)
         owners[slug] = title
         slugs[title] = slug
     return slugs

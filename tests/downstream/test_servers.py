@@ -13,7 +13,7 @@ from toolscout.downstream.servers import DownstreamServers
 from toolscout.errors import ServerUnavailableError
 from toolscout.models import Overlay
 from toolscout.settings import Settings
-from toolscout.tool_keys import apart
+from toolscout.tool_keys import add_suffix
 
 
 async def test_an_edit_adds_removes_and_replaces_only_what_differs(tmp_path):
@@ -50,13 +50,13 @@ async def test_titles_with_the_same_slug_get_different_slugs_and_keep_them(tmp_p
         return Config(servers=tuple(ServerConfig(title=title, transport="stdio", enabled=False) for title in titles))
 
     downstream = DownstreamServers(of("My Server", "My-Server", "My/Server"), QUICK)
-    slugs = {"My-Server", apart("My-Server", "My Server"), apart("My-Server", "My/Server")}
+    slugs = {"My-Server", add_suffix("My-Server", "My Server"), add_suffix("My-Server", "My/Server")}
     assert set(downstream.servers) == slugs
     await downstream.apply(of("My Server"))
-    assert set(downstream.servers) == {apart("My-Server", "My Server")}
+    assert set(downstream.servers) == {add_suffix("My-Server", "My Server")}
     await downstream.close()
-    known = DownstreamServers(of("My Server"), QUICK, known_slugs={"My-Server": "My_Server"})
-    assert set(known.servers) == {apart("My-Server", "My Server")}
+    known = DownstreamServers(of("My Server"), QUICK, stored_titles={"My-Server": "My_Server"})
+    assert set(known.servers) == {add_suffix("My-Server", "My Server")}
     await known.close()
 
 

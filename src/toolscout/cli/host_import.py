@@ -18,7 +18,7 @@ from toolscout.config.files import is_toolscout, load, read_text
 from toolscout.config.jsonc import replace_value, to_json, value_at
 from toolscout.config.variables import references
 from toolscout.errors import ConfigError
-from toolscout.tool_keys import apart, server_slug
+from toolscout.tool_keys import add_suffix, server_slug
 
 BACKUP = ".toolscout-backup"
 UNDONE = ".undone"
@@ -221,7 +221,7 @@ def _free_path(server_list: ServerList, folder: Path) -> Path:
     if not server_list.whole_user or path.exists():
         if not server_list.whole_user:
             name = server_slug(f"{name}-{Path(server_list.workspace).name}")
-        path = folder / f"{apart(name, chr(0).join((str(server_list.file), *server_list.path)))}.json"
+        path = folder / f"{add_suffix(name, chr(0).join((str(server_list.file), *server_list.path)))}.json"
     if path.exists():
         raise ConfigError(f"{path} exists and was not written by an import", hint="rename it, then try again")
     return path

@@ -29,7 +29,7 @@ class CircuitBreaker:
         return self._failures >= self._limit and (self._trying or self._clock() < self._open_until)
 
     def enter(self) -> bool:
-        """Allow a call and return whether it is the trial call. Raise while the breaker is open."""
+        """Allow a call and return whether it is the trial call. Raise ServerUnavailableError while it is open."""
         if self.open:
             wait_s = max(self._open_until - self._clock(), 0.0)
             raise ServerUnavailableError(

@@ -107,7 +107,7 @@ def _streams(
 def _failure(
     endpoint: Endpoint, error: BaseException, client: DownstreamHttpClient | None
 ) -> ServerUnavailableError | None:
-    """Return why a session could not be opened. None for a cancellation, which must stay one."""
+    """Return why a session could not be opened, or None for a cancellation, which must stay one."""
     cause = first_cause(error)
     if isinstance(cause, ServerUnavailableError):
         return cause

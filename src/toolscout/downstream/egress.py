@@ -43,7 +43,7 @@ _ERRORS: Mapping[type[Exception], type[httpx2.TransportError]] = {
 
 def check_address(address: str, *, private: bool) -> bool:
     """Return whether we may connect to an address: always to public ones, to private ones if the config allows it."""
-    target = _unwrapped(ipaddress.ip_address(address.split("%")[0]))
+    target = _unwrap_ipv4(ipaddress.ip_address(address.split("%")[0]))
     if target.is_unspecified or target.is_multicast or target.is_link_local:
         return False
     if (
@@ -55,7 +55,7 @@ def check_address(address: str, *, private: bool) -> bool:
     return private or (target.is_global and not target.is_reserved)
 
 
-def _unwrapped(address: _Address) -> _Address:
+def _unwrap_ipv4(address: _Address) -> _Address:
     """Return the IPv4 address inside an IPv6 one: mapped, translated, 6to4 or Teredo."""
     if isinstance(address, ipaddress.IPv4Address):
         return address

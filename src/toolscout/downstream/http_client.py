@@ -72,7 +72,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": silence_s}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # A compressed body can unpack to a thousand times its size. We did not ask for one.
+            # A compressed body can unpack to a thousand times its size, and we did not ask for one.
             await response.aclose()
             raise httpx2.RemoteProtocolError("the answer is compressed, which the request does not allow")
         stream = response.stream
@@ -90,12 +90,12 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
 _sending: ContextVar[bool] = ContextVar("sending", default=False)
 
 
-def _not_ours(_record: logging.LogRecord) -> bool:
-    """Filter out log lines about our requests: httpx writes whole URLs, and a URL may hold a secret."""
+def _keep_log_line(_record: logging.LogRecord) -> bool:
+    """Drop log lines about our own requests: httpx writes whole URLs, and a URL may hold a secret."""
     return not _sending.get()
 
 
-logging.getLogger("httpx2").addFilter(_not_ours)
+logging.getLogger("httpx2").addFilter(_keep_log_line)
 
 
 class DownstreamHttpClient(httpx2.AsyncClient):
@@ -115,7 +115,7 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         network in tests.
         """
         inner = transport or CheckedTransport(private=config.private, connections=config.concurrency * 2 + 8)
-        # The deadline of a call ends it first. This limit frees the connection afterwards.
+        # A call ends at its own deadline. This limit, a little later, frees the connection.
         silence_s = call_timeout_s(config, settings) + _CONNECT_S
         super().__init__(
             transport=_BoundedTransport(inner, settings.max_line_bytes, silence_s),

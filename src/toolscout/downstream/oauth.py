@@ -122,7 +122,7 @@ class GatewayTokenAuth(httpx2.Auth):
                 self._endpoint = metadata["token_endpoint"]
                 return
         raise ServerUnavailableError(
-            f"{self._title} requires authorization and does not say where to get it", hint="set token_url in its config"
+            f"{self._title} requires authorization but does not say where to get it", hint="set token_url in its config"
         )
 
 

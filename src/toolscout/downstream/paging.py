@@ -22,13 +22,13 @@ class ToolPages:
 
     tools: tuple[Mapping[str, Any], ...]
     ttl_s: float | None = None
-    """How long the list is valid. None if the server does not say."""
+    """How long the list is valid, or None if the server does not say."""
     truncated: str = ""
     """Why the reading stopped early, if it did."""
 
 
 async def read_all_pages(fetch: FetchPage, settings: Settings) -> ToolPages:
-    """Fetch page after page. Stop with the page that exceeds `max_tools`."""
+    """Fetch page after page, up to the page that exceeds `max_tools`."""
     tools: list[Mapping[str, Any]] = []
     cursors: set[str] = set()
     ttl_s: float | None = None

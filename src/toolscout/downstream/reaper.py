@@ -103,7 +103,7 @@ def signal_group(group: int, number: int) -> bool:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Return the processes with this mark, or with one that starts with this token. Works on Linux only."""
+    """Return the processes with this mark, or with one that starts with this token. It works on Linux only."""
     entry = f"{MARK}={mark}".encode()
     processes = []
     with contextlib.suppress(OSError):

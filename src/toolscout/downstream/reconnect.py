@@ -1,4 +1,4 @@
-"""The first session of a server: opened again when it ends, and given up when a health check fails."""
+"""The first session of a server: opened again when it ends, and abandoned when a health check fails."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ReconnectingSession:
         self.protocol = ""
 
     def start(self, *others: Coroutine[Any, Any, None]) -> None:
-        """Start to connect in the background and keep trying. `others` run until `close` too."""
+        """Start to connect in the background and keep trying. `others` are further tasks that run until `close`."""
         checks = [self._check_regularly()] if self._config.transport != "stdio" else []
         for work in (self._reconnect(), *checks, *others):
             self._spawn(work)
@@ -137,7 +137,7 @@ class ReconnectingSession:
         return float(min(self._settings.backoff_first_s * 2 ** min(attempt, 30), self._settings.backoff_most_s))
 
     async def _check(self, task: SessionTask) -> None:
-        """Send a ping and give up a session that does not answer it. `_reconnect` then opens a new one."""
+        """Send a ping and abandon a session that does not answer it. `_reconnect` then opens a new one."""
         session = await task.ready()
         try:
             async with asyncio.timeout(min(_PING_S, call_timeout_s(self._config, self._settings))):

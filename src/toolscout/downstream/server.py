@@ -57,7 +57,7 @@ class DownstreamServer:
         self._tool_count = 0
         self._header_params: dict[str, dict[tuple[str, ...], str]] = {}
         self.ttl_s: float | None = None
-        """When to list the tools again. None if the list is valid until the server reports a change."""
+        """When to list the tools again, or None if the list is valid until the server reports a change."""
 
     @property
     def server(self) -> Server:
@@ -167,7 +167,7 @@ class DownstreamServer:
             async with asyncio.timeout(self._timeout_s) as request.deadline, self._slots:
                 while True:
                     with suppress(NotSentError):
-                        # If the first session is down or switched off, the server is so for every tenant.
+                        # If the first session is down or switched off, so is the server, for every tenant.
                         session = await self._first.session()
                         if first_session or self._pool.uses_first_session(caller):
                             return await self._send(session, method, params, request)

@@ -22,11 +22,11 @@ OnChange = Callable[[str], Awaitable[None]]
 class DownstreamServers:
     """The live servers of one gateway."""
 
-    def __init__(self, config: Config, settings: Settings, *, known_slugs: Mapping[str, str] | None = None) -> None:
-        """Take a config. `known_slugs` (slug -> title) are those of servers in the catalogue, which keep them."""
+    def __init__(self, config: Config, settings: Settings, *, stored_titles: Mapping[str, str] | None = None) -> None:
+        """Take a config. Servers of the catalogue (`stored_titles`, slug -> title) keep their slug."""
         self._settings = settings
         self._reaper = Reaper()
-        self._known_slugs = dict(known_slugs or {})
+        self._stored_titles = dict(stored_titles or {})
         self._servers: dict[str, DownstreamServer] = {}
         self._debouncers: dict[str, Debouncer] = {}
         self._on_change: OnChange | None = None
@@ -93,7 +93,7 @@ class DownstreamServers:
             self._debouncers[key].trigger_in(server.ttl_s)
 
     def _by_slug(self, configs: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
-        titles = {**self._known_slugs, **{key: server.config.title for key, server in self._servers.items()}}
+        titles = {**self._stored_titles, **{key: server.config.title for key, server in self._servers.items()}}
         by_title = {config.title: config for config in configs}
         return {slug: by_title[title] for title, slug in assign_slugs(by_title, titles).items()}
 

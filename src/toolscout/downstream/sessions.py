@@ -161,7 +161,7 @@ class SessionPool:
         await asyncio.gather(*(task.close() for task in tasks))
 
     def _make_space(self) -> None:
-        """Close the least recently used session if the pool is full. There is no await, so no call can interfere."""
+        """Close the least recently used session if the pool is full. It never awaits, so no call can interfere."""
         if len(self._sessions) < MAX_SESSIONS:
             return
         idle = [key for key, task in self._sessions.items() if task.idle]

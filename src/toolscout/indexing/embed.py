@@ -17,7 +17,7 @@ _CHUNK = 2_048
 class Embedded:
     """How many vectors were made, how many are still missing, and which model the next generation uses.
 
-    `repaired`: some tools that are published already, of any tenant, had no vector.
+    `repaired` says that some tools of any tenant, already published, had no vector before.
     """
 
     made: int
@@ -54,8 +54,8 @@ async def embed_missing(
         except DimensionError:
             raise
         except EmbedderError:
-            left = len(missing) - made
-            return Embedded(made=made, missing=left, model_id=current or embedder.model_id, repaired=repaired)
+            rest = len(missing) - made
+            return Embedded(made=made, missing=rest, model_id=current or embedder.model_id, repaired=repaired)
         await store.add_vectors(embedder.model_id, chunk, vectors)
         made += len(chunk)
     return Embedded(made=made, missing=0, model_id=embedder.model_id, repaired=repaired)

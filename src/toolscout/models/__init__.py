@@ -1,4 +1,4 @@
-"""The models: values that travel between the stages of the pipelines. Frozen, keyword-only, without I/O."""
+"""The models: frozen values that the stages of the pipelines pass on. They do no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What indexing makes and a store keeps."""
+"""What indexing produces and a store keeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a rule of the screen found in a definition: where, and an excerpt that is harmless to print."""
+    """What a rule of the screen found in a definition, where, and an excerpt that is safe to print."""
 
     rule: str
     reason: str
@@ -30,12 +30,12 @@ class Finding:
 
 
 FIELDS = ("name", "server", "description", "parameters", "labels")
-"""The fields of a tool that words are found in: bit n of a mask is field n."""
+"""The fields of a tool that are searched by words. Bit n of a field mask stands for field n."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """A tool's distinct words as columns: how strongly each stands for it, and in which fields (a bit mask)."""
+    """The distinct words of a tool as columns: the weight of each, and a bit mask of the fields that it is in."""
 
     words: tuple[str, ...]
     impact: array[float]
@@ -44,7 +44,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A tool ready to be published: its words, and the document whose vector stands for it, under its hash."""
+    """A tool ready to be published: its words, the document that is embedded, and the hash of that document."""
 
     tool: Tool
     document: Document
@@ -56,10 +56,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """One new generation of a scope: whole servers replaced, with what is `kept` of them because nothing changed.
+    """One new generation of a scope. It replaces all tools of its servers, except those in `unchanged_keys`.
 
-    `everywhere` says that vectors were made for other scopes too, so that these show a new generation as well.
-    `switches` are decisions that come along when a catalogue moves: no tool shows that was switched off elsewhere.
+    With `everywhere`, other scopes get a new generation too, because vectors were made for their tools. `switches`
+    are an operator's decisions from an archive, so that a tool that was switched off there is off here too.
     """
 
     scope: Scope
@@ -73,7 +73,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """What indexing did, counted; `dropped`, `collisions` and `quarantined` say why."""
+    """The counts of an indexing run. `dropped`, `collisions` and `quarantined` give the reasons."""
 
     new: int = 0
     changed: int = 0
@@ -85,7 +85,7 @@ class IndexReport:
     collisions: tuple[Dropped, ...] = ()
     quarantined: tuple[Dropped, ...] = ()
     offered: tuple[str, ...] = ()
-    """Keys of tools whose definition is not the one that was approved, or seen first."""
+    """Keys of tools whose definition is not the one that was approved, or else seen first."""
     generation: int = 0
     took_ms: float = 0.0
 
@@ -97,7 +97,7 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """What browsing, filtering and the documented rankers read of a tool; schemas stay in the store."""
+    """The fields of a tool that browsing, filtering and ranking need. Schemas stay in the store."""
 
     key: str
     id: str
@@ -121,7 +121,7 @@ class Facets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What a caller can see, in sum."""
+    """The totals of what a caller may see."""
 
     total: int
     tokens: int

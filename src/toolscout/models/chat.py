@@ -1,4 +1,4 @@
-"""The tools of one chat turn: what is asked for, and what was chosen."""
+"""The tools of one chat turn: the request, and the tools that were chosen for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Origin = Literal["semantic", "core", "fallback", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatTurn:
-    """What one turn of a chat asks for. `Scout.discover_tools` documents the fields."""
+    """The request of one chat turn. `Scout.discover_tools` documents the fields."""
 
     query: str
     limit: int = 8

@@ -1,4 +1,4 @@
-"""What is asked, and the evidence on the way to an answer."""
+"""Queries, and the evidence from which an answer is made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Match = Literal["any", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What a request narrows its search to; it is applied inside the store's search, never after it."""
+    """What a search is limited to. A store applies it inside its search, never afterwards."""
 
     tags: tuple[str, ...] = ()
     match: Match = "any"
@@ -28,7 +28,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """One need of a request: the words and the vector to look for (no vector when the embedder is down)."""
+    """One need of a request: the words and the vector to search for. Without an embedder there is no vector."""
 
     text: str
     terms: tuple[str, ...]
@@ -37,11 +37,11 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Filtered evidence from a store, as columns: row j of every array is `facets[j]`.
+    """The candidates of a search with their evidence, as columns. Column j of every matrix belongs to `facets[j]`.
 
-    `cosine` is [intents, rows]. `impact` and `fields` are [terms, rows], one line for each distinct term of the
-    intents, in the order of `terms`; `frequency` counts the visible tools that hold the term, out of `visible`. Without
-    vectors (`with_vectors`), every cosine is 0.
+    `cosine` is [intents, candidates]. `impact` and `fields` are [terms, candidates], in the order of `terms`, which
+    are the distinct terms of all intents. `frequency` counts the visible tools that contain each term, and `visible`
+    counts all visible tools. If `with_vectors` is false, every cosine is 0.
     """
 
     facets: tuple[Facets, ...]
@@ -56,7 +56,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """One scored tool on its way through the discovery walk."""
+    """One tool with its score, between the stages of the discovery pipeline."""
 
     facets: Facets
     score: float
@@ -67,7 +67,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The best tools in order, at least as many as were asked for, and how many there are in all."""
+    """The best tools in order, at least as many as requested, and how many matched in all."""
 
     best: Sequence[Ranked]
     matched: int
@@ -75,7 +75,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is asked: one text, how to narrow it, how to rank and how to show it."""
+    """One query: its text, its filter, how to rank the tools and how to present them."""
 
     text: str
     filter: Filter = Filter()
@@ -89,7 +89,7 @@ class Query:
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a search may be given beside its query; `Scout.search_tools` says what each means."""
+    """The options of a search. `Scout.search_tools` documents them."""
 
     tags: Sequence[str] | None
     match: Match

@@ -1,4 +1,4 @@
-"""How someone shows who they are, what is remembered of tools, and how a store keeps either."""
+"""API keys, pins of definitions, and the records in which a store keeps them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from toolscout.models.tools import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key as it is kept: never its secret, only a digest of it. Times are seconds since the epoch."""
+    """An API key as a store keeps it: with a digest, never the secret. Times are seconds since the epoch."""
 
     id: str
-    """What a key begins with, after `tsk_`: enough to recognise it by, and no secret."""
+    """The part of a key after `tsk_` that identifies it. It is not secret."""
     digest: str
     tenant: str
     user: str | None = None
@@ -33,7 +33,7 @@ class ApiKey:
 
 
 Verdict = Literal["seen", "approved", "kept_out"]
-"""What was decided of a definition: taken as it came first, approved by hand, or kept out by hand."""
+"""The decision about a definition: only seen so far, approved by an operator, or kept out by an operator."""
 
 KEPT_OUT = "kept out by hand"
 """The quarantine reason of a tool that an operator keeps out."""
@@ -41,49 +41,49 @@ KEPT_OUT = "kept out by hand"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """The definition of a tool that everything later is held against."""
+    """The definition of a tool that later ones are compared with."""
 
     key: str
     fingerprint: str
     verdict: Verdict = "seen"
     at: float = 0.0
     before: Mapping[str, Any] | None = None
-    """The pinned definition itself, kept from when another was offered, so that the two can be shown side by side."""
+    """The pinned definition itself. It is stored when the server offers another one, to show the two side by side."""
     screened: str = ""
-    """Which definition was screened last, by which rules."""
+    """A hash of the definition that was screened last, and of the rules."""
     found: str = ""
     """What the screen found in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A tool whose definition is not the pinned one, or that is kept from everyone."""
+    """A tool that an operator may have to decide about: its definition changed, or it is in quarantine."""
 
     key: str
     scope: Scope
     quarantine_reason: str
-    """Why it is kept from everyone; empty where it is in use."""
+    """Why it is in quarantine, or "" if it is in use."""
     changed: bool
-    """Whether the definition is another than the one that was approved, or seen first."""
+    """Whether the definition differs from the pinned one."""
     verdict: Verdict
-    """What was decided of it last."""
+    """The last decision about it."""
     before: Mapping[str, Any] | None
-    """The pinned definition; None where it is the same, or was not kept."""
+    """The pinned definition, or None if it is the same or was not stored."""
     after: Mapping[str, Any]
     findings: tuple[Finding, ...] = ()
-    """What the screen finds in the definition that is offered."""
+    """What the screen finds in the new definition."""
     at: float = 0.0
     """When the pin was set."""
 
     @property
     def waits(self) -> bool:
-        """Whether someone should decide: it changed, or is held back by no hand."""
+        """Whether an operator should decide. A tool that was kept out and has not changed needs no decision."""
         return self.changed or self.verdict != "kept_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Something small that a store keeps beside the catalogue: a key, a pin. Its body is plain JSON."""
+    """A small item that a store keeps beside the catalogue, such as an API key or a pin. Its body is plain JSON."""
 
     kind: str
     scope: Scope

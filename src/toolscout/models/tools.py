@@ -1,4 +1,4 @@
-"""Tools, the servers they come from, and who asks for them."""
+"""Tools, the servers they come from, the callers who use them, and the results of calls."""
 
 from __future__ import annotations
 
@@ -140,12 +140,12 @@ TEMPLATE: Mapping[str, str] = {
     "description": ": {}",
     "parameters": " Parameters: {}",
 }
-"""The default template of a document's text; a model's manifest may have its own. Empty fields are omitted."""
+"""The default template of a document's text. A model's manifest may have its own. Empty fields are omitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The text of a tool that is embedded, in parts; each model has its own template to join them."""
+    """The text of a tool that is embedded, in parts. Each model has its own template to join them."""
 
     name: str
     server: str
@@ -171,7 +171,7 @@ class ServerStatus:
     since: float = 0.0
     stderr: str = ""
     hint: str = ""
-    """What to do about a server that failed; empty when `detail` says it."""
+    """What to do about a server that failed, or "" if `detail` says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ class Access:
         return any([await self._store.servers(scope) for scope in {caller.scope, Scope(tenant=caller.tenant)}])
 
     def record_unlisted_call(self, caller: Caller, name: str, arguments: Any) -> None:
-        """Write the audit line of a call of a name that the caller may not see. The call goes no further."""
+        """Write the audit line for a call to a name that the caller may not see. The call is not made."""
         self._audit.write_call(
             caller,
             name,

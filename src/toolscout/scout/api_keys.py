@@ -1,4 +1,4 @@
-"""API keys: made, listed, revoked and found by an operator or a gateway. Every change leaves an audit line."""
+"""API keys: an operator creates, lists and revokes them, a gateway looks them up. Each change leaves an audit line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ApiKeys:
         note: str = "",
         expires_at: float | None = None,
     ) -> tuple[str, ApiKey]:
-        """Make a key. The text that is returned first is shown once and stored nowhere."""
+        """Create a key and return its text and its record. The text is shown once and stored nowhere."""
         text, key = mint_key(
             tenant=tenant,
             user=user,

@@ -104,17 +104,18 @@ class Scout:
         """Make a scout over a store.
 
         The servers of `config` (files such as mcp.json) are connected and indexed when the scout is entered, and so are
-        `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory.
-        Otherwise in the user's data folder. `core` are keys of tools that `discover_tools` always includes, beside
+        `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory,
+        otherwise in the user's data folder. `core` are keys of tools that `discover_tools` always includes, beside
         those that the config names. `servers` are live servers that the program brings itself, beside the config's.
         """
         settings = settings or Settings.from_env()
-        unnamed = "memory:" if tools is not None and not settings.store else settings.store
-        settings = replace(settings, store=unnamed if store is None else store)
+        if store is None:
+            store = "memory:" if tools is not None and not settings.store else settings.store
+        settings = replace(settings, store=store)
         rules = Rules(read_policy(settings.policy) if settings.policy else None)
         embedder = embedder or open_embedder(settings)
-        stored = open_store(settings, rules)
-        scout = cls(store=stored, embedder=embedder, settings=settings, rules=rules, servers=servers)
+        catalogue = open_store(settings, rules)
+        scout = cls(store=catalogue, embedder=embedder, settings=settings, rules=rules, servers=servers)
         scout._tools, scout._core = tools, _each(core)
         if config is not None:
             scout._config = config if isinstance(config, Config) else read_config(config)
@@ -151,7 +152,7 @@ class Scout:
         caller: Caller | None = None,
         progress: Progress | None = None,
     ) -> IndexReport:
-        """Index rows, or a tools.jsonl file. The servers that they name are replaced whole, all others stay."""
+        """Index rows, or a tools.jsonl file. All tools of the servers that they name are replaced. Others stay."""
         sources, bad_lines = await asyncio.to_thread(read_rows, tools, strict=strict)
         report = await self.index(sources, strict=strict, caller=caller, progress=progress)
         return replace(report, dropped=(*bad_lines, *report.dropped))
@@ -164,7 +165,7 @@ class Scout:
         caller: Caller | None = None,
         progress: Progress | None = None,
     ) -> IndexReport:
-        """List, prepare, embed what changed, publish one generation. `strict` refuses all for one bad tool."""
+        """List, prepare, embed what changed, publish one generation. With `strict`, one bad tool refuses them all."""
         return await self._indexer.index(sources, self._as(caller).scope, strict=strict, progress=progress)
 
     async def index_server_tools(
@@ -179,8 +180,8 @@ class Scout:
     ) -> IndexReport:
         """Index one server for everyone, or for one user alone: its definitions, or what lists and calls its tools.
 
-        Without `tools`, a server that was indexed before, or that the config names, is listed again. Only the word of
-        a `trusted` server counts for which of its tools are read-only.
+        Without `tools`, a server that was indexed before, or that the config names, is listed again. Only a `trusted`
+        server can declare which of its tools are read-only.
         """
         scope = self._as(caller, user_id).scope
         if tools is None:
@@ -205,14 +206,14 @@ class Scout:
                 await self._embedder.embed_queries(["warm"])
 
     async def remove_server(self, server: str, *, user_id: str | None = None, caller: Caller | None = None) -> int:
-        """Remove a server and all its tools, everyone's or a user's. Return how many tools that were."""
+        """Remove a server and all its tools, everyone's or a user's. Return how many tools were removed."""
         scope = self._as(caller, user_id).scope
         slug = await self._indexer.slug_of(scope, server)
         self._sources.forget(scope, slug)
         return await self._indexer.remove_server(scope, slug)
 
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
-        """Remove everything that a user added. Return how many tools that were."""
+        """Remove everything that a user added. Return how many tools were removed."""
         scope = self._as(caller, user_id).scope
         self._sources.forget(scope)
         return await self._indexer.remove_user(scope.tenant, user_id)
@@ -250,7 +251,7 @@ class Scout:
         """
         caller = caller or self.caller
         texts = [query] if isinstance(query, str) else list(query)
-        asked = Query(
+        options = Query(
             text="",
             filter=Filter(tags=_each(tags), match=match, category=category, servers=_each(servers)),
             ranker=ranker or self._settings.ranker,
@@ -261,7 +262,8 @@ class Scout:
             explain=explain,
             top_k_services=top_k_services,
         )
-        answers = await self._search.search([replace(asked, text=text) for text in texts], caller, self.servers.down())
+        queries = [replace(options, text=text) for text in texts]
+        answers = await self._search.search(queries, caller, self.servers.down())
         return answers[0] if isinstance(query, str) else answers
 
     async def discover_tools(
@@ -312,11 +314,11 @@ class Scout:
         return await self._browser.page(narrow, detail, page, page_size, caller or self.caller)
 
     async def overview(self, *, caller: Caller | None = None) -> Overview:
-        """Return what the caller can see in sum, and which generation of the catalogue that is."""
+        """Return the totals of what the caller may see, and the generation of the catalogue."""
         return await self._store.overview(caller or self.caller)
 
     async def ping(self) -> None:
-        """Ask the store for a sign of life. Raise StoreError when it cannot be reached now."""
+        """Check that the store answers. Raise StoreError when it cannot be reached now."""
         await self._store.ping()
 
     async def list_categories(self, *, caller: Caller | None = None) -> list[Category]:
@@ -334,11 +336,11 @@ class Scout:
         return await self._browser.tagged(Filter(tags=_each(tags), match=match), detail, caller or self.caller)
 
     async def get_related_tools(self, name: str, *, limit: int = 5, caller: Caller | None = None) -> Answer:
-        """Return what goes with a tool. Each names its strongest relation to it."""
+        """Return the tools that go with a tool, each with its strongest relation to it."""
         return await self._browser.related(name, limit, caller or self.caller)
 
     async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller | None = None) -> Answer:
-        """Return full definitions. An unknown key is an error, or a suggestion where other keys were found."""
+        """Return full definitions. An unknown key is an error, or a suggestion if other keys exist."""
         return await self._browser.details(names, caller or self.caller)
 
     # Pipeline 3: execute
@@ -366,7 +368,7 @@ class Scout:
     # The servers behind it
 
     async def reach(self, *, caller: Caller | None = None) -> frozenset[str]:
-        """Return the servers that the caller may call a tool of, whose resources and prompts are theirs too."""
+        """Return the servers with a tool that the caller may call. Their resources and prompts are open to them too."""
         return await self._calls.callable_servers(caller or self.caller)
 
     @property
@@ -375,11 +377,11 @@ class Scout:
         return self.narrow(Caller())
 
     def narrow(self, caller: Caller) -> Caller:
-        """Return the caller with the servers that their tenant reaches. All of them where none is connected."""
+        """Limit the caller to the servers that their tenant reaches. If none is connected, there is no limit."""
         return self._sources.narrow(caller)
 
     async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> CatalogueSync:
-        """Begin to connect the servers of a config, once `after` is done, or follow its edit. Return at once."""
+        """Begin to connect the servers of a config once `after` is done, or follow an edit of it. Return at once."""
         if self.sync:
             await self.sync.apply(config)
             return self.sync

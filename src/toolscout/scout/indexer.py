@@ -46,13 +46,13 @@ class Indexer:
         progress: Progress | None = None,
         leases: HeldLeases | None = None,
     ) -> IndexReport:
-        """Index servers into one new generation of a scope. `strict` refuses all of them for one bad tool.
+        """Index servers into one new generation of a scope. With `strict`, one bad tool refuses them all.
 
-        One of several servers that cannot be listed now keeps the tools that it had, and is reported. With `leases`,
-        the sources are live servers whose slugs are fixed, and the caller holds their leases.
+        If one of several servers cannot be listed now, it keeps the tools that it had, and the report says so. With
+        `leases`, the sources are live servers whose slugs are fixed, and the caller holds their leases.
         """
         started = time.perf_counter()
-        async with self._hold_slugs(sources, scope, leases) as (slugs, collisions, held):
+        async with self._hold_slugs(sources, scope, leases) as (slugs, collisions, leases):
             before = await self._store.overview(_caller(scope))
             prepared = [
                 await self._prepare(source, slugs[source.server.title], scope, alone=len(sources) == 1)
@@ -62,7 +62,7 @@ class Indexer:
             if strict:
                 _refuse_dropped(prepared)
             embedded = await embed_missing(self._store, self._embedder, prepared, before.model_id, progress)
-            generation = await self._publish_changes(prepared, held, embedded, before)
+            generation = await self._publish_changes(prepared, leases, embedded, before)
         return IndexReport(
             new=sum(part.new for part in prepared),
             changed=sum(part.changed for part in prepared),
@@ -79,7 +79,7 @@ class Indexer:
         )
 
     async def republish(self, tools: Sequence[Tool], stored_tools: Mapping[str, Tool], leases: HeldLeases) -> None:
-        """Publish tools of a scope with another verdict. `stored_tools` are all tools of the scope as they are now."""
+        """Publish tools of a scope with a new verdict. `stored_tools` are all tools of the scope as they are now."""
         scope = leases.scope
         servers = {server.key: server for server in await self._store.servers(scope)}
         prepared = []
@@ -110,7 +110,7 @@ class Indexer:
         )
 
     async def remove_server(self, scope: Scope, server: str, leases: HeldLeases | None = None) -> int:
-        """Remove a server and its tools from a scope. Return how many tools that were."""
+        """Remove a server and its tools from a scope. Return how many tools were removed."""
         if leases is None:
             async with self.leases.hold(scope, [server]) as own_leases:
                 return await self.remove_server(scope, server, own_leases)
@@ -118,7 +118,7 @@ class Indexer:
         return await self._store.remove_server(scope, server)
 
     async def remove_user(self, tenant: str, user: str) -> int:
-        """Remove everything that one user added. Return how many tools that were."""
+        """Remove everything that one user added. Return how many tools were removed."""
         scope = Scope(tenant=tenant, owner=user)
         async with self.leases.hold(scope, await self.titles(scope)):
             self._audit.write_act("catalogue.remove", scope)
@@ -142,19 +142,19 @@ class Indexer:
     async def _hold_slugs(
         self, sources: Sequence[ToolSource], scope: Scope, leases: HeldLeases | None
     ) -> AsyncIterator[tuple[Mapping[str, str], list[Dropped], HeldLeases]]:
-        """Assign a slug to every source and hold its lease. Return title -> slug, which slugs collided, the leases."""
+        """Assign a slug to every source and hold its lease. Yield title -> slug, the collisions, and the leases."""
         if leases is not None:
             yield *_fixed_slugs([source.server for source in sources], await self.titles(scope)), leases
             return
         titles = [source.server.title for source in sources]
         slugs = assign_slugs(titles, await self.titles(scope))
         while True:
-            async with self.leases.hold(scope, slugs.values()) as held:
-                known = await self.titles(scope)
-                if slugs == (slugs := assign_slugs(titles, known)):
-                    yield slugs, slug_collisions(slugs, known), held
+            async with self.leases.hold(scope, slugs.values()) as new_leases:
+                stored_titles = await self.titles(scope)
+                if slugs == (slugs := assign_slugs(titles, stored_titles)):
+                    yield slugs, slug_collisions(slugs, stored_titles), new_leases
                     return
-                # Another process added a server meanwhile that has one of these slugs now.
+                # Meanwhile another process added a server that has one of these slugs now.
 
     async def _prepare(self, source: ToolSource, slug: str, scope: Scope, *, alone: bool) -> PreparedServer:
         """List one server, prepare and judge its tools off the event loop, and store their pins."""
@@ -186,9 +186,9 @@ class Indexer:
         return await self.publish(prepared, leases, model_id=embedded.model_id, everywhere=everywhere)
 
 
-def slug_collisions(slugs: Mapping[str, str], known: Mapping[str, str]) -> list[Dropped]:
-    """Report the titles whose natural slug belongs to another server, given title -> slug and slug -> known title."""
-    owners = {**known, **{slug: title for title, slug in slugs.items()}}
+def slug_collisions(slugs: Mapping[str, str], stored_titles: Mapping[str, str]) -> list[Dropped]:
+    """Report the titles whose natural slug belongs to another server, given title -> slug and slug -> stored title."""
+    owners = {**stored_titles, **{slug: title for title, slug in slugs.items()}}
     return [
         Dropped(where=title, reason=f"its slug {natural!r} belongs to {owners[natural]!r}; it is {slug!r}")
         for title, slug in slugs.items()
@@ -196,23 +196,26 @@ def slug_collisions(slugs: Mapping[str, str], known: Mapping[str, str]) -> list[
     ]
 
 
-def _fixed_slugs(servers: Sequence[Server], known: Mapping[str, str]) -> tuple[dict[str, str], list[Dropped]]:
+def _fixed_slugs(servers: Sequence[Server], stored_titles: Mapping[str, str]) -> tuple[dict[str, str], list[Dropped]]:
     """Return title -> slug of live servers, without those whose slug belongs to another server of the scope.
 
     Calls are routed to a live server by its slug, so it must be the same in every scope.
     """
-    slugs = {server.title: server.key for server in servers if known.get(server.key, server.title) == server.title}
-    omitted = [
-        Dropped(where=server.title, reason=f"its slug {server.key!r} belongs to {known[server.key]!r}: rename one")
-        for server in servers
-        if server.title not in slugs
-    ]
-    return slugs, [*slug_collisions(slugs, known), *omitted]
+    slugs: dict[str, str] = {}
+    omitted: list[Dropped] = []
+    for server in servers:
+        owner = stored_titles.get(server.key, server.title)
+        if owner == server.title:
+            slugs[server.title] = server.key
+        else:
+            reason = f"its slug {server.key!r} belongs to {owner!r}: rename one"
+            omitted.append(Dropped(where=server.title, reason=reason))
+    return slugs, [*slug_collisions(slugs, stored_titles), *omitted]
 
 
 def _refuse_dropped(prepared: Sequence[PreparedServer]) -> None:
     for first in (item for part in prepared for item in part.dropped):
-        raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or do not be strict")
+        raise BadToolError(f"{first.where}: {first.reason}", hint="correct it, or index without strict")
 
 
 def _caller(scope: Scope) -> Caller:

@@ -21,7 +21,7 @@ from toolscout.settings import Settings
 _ANY_REPLICA = "any replica"
 _SHORTEST_S = 0.1
 _ATTEMPTS = 20
-"""How often a lease of another process is asked for: over twice its lifetime, so that a dead holder's has expired."""
+"""How often to ask for a lease of another process: over twice its lifetime, so that a dead holder's lease expires."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Leases:
 
     @asynccontextmanager
     async def try_hold(self, scope: Scope, servers: Iterable[str]) -> AsyncIterator[HeldLeases]:
-        """Hold the leases that are free, without waiting. The others are not among those that are returned."""
+        """Hold those of the leases that are free, without waiting for the others."""
         names = {slug: _lease_name(scope, slug) for slug in sorted(servers)}
         names = {slug: name for slug, name in names.items() if name not in self._local}
         self._local.update(names.values())
@@ -104,7 +104,7 @@ class Leases:
                 self._local_release = asyncio.Event()
 
     async def note_reached(self, servers: Iterable[str]) -> None:
-        """Record for all replicas that this one reaches these live servers. Rarely, as the record lasts long."""
+        """Record for all replicas that this one reaches these live servers. It is rarely renewed, as it lasts long."""
         now = time.monotonic()
         for server in servers:
             if now - self._reached_at.get(server, -self._unavailable_s) >= self._unavailable_s / 4:

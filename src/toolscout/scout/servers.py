@@ -80,7 +80,7 @@ class LiveServers:
         return frozenset((scope, key) for key in self.keys for scope in self.scopes_of(key))
 
     def add_tenants(self, tenants: frozenset[str] | set[str]) -> None:
-        """Learn of tenants. Servers for all tenants are listed again when one is new."""
+        """Add tenants. If one is new, servers for all tenants are listed again."""
         if tenants <= self._tenants:
             return
         self._tenants |= tenants
@@ -88,12 +88,12 @@ class LiveServers:
             if server.tenants == "all" and server.status.state == "ready":
                 self.list_again(key)
 
-    def configure(self, config: Config, known: Mapping[str, str]) -> None:
-        """Take the servers of a config. `known` (slug -> title) are servers of the catalogue, which keep their slug."""
+    def configure(self, config: Config, stored_titles: Mapping[str, str]) -> None:
+        """Take the servers of a config. Those of the catalogue (`stored_titles`, slug -> title) keep their slug."""
         from toolscout.downstream.servers import DownstreamServers
 
         custom = {key: server.server.title for key, server in self._custom.items()}
-        self._downstream = DownstreamServers(config, self._settings, known_slugs={**known, **custom})
+        self._downstream = DownstreamServers(config, self._settings, stored_titles={**stored_titles, **custom})
         self._update()
 
     async def start(self, on_change: Callable[[str], Awaitable[None]]) -> None:
@@ -173,7 +173,7 @@ class Sources:
         return source
 
     def narrow(self, caller: Caller) -> Caller:
-        """Return the caller with the servers that their tenant reaches. Without live servers, they reach everything."""
+        """Limit the caller to the servers that their tenant reaches. Without live servers, there is no limit."""
         if not self.connected:
             return caller
         shared = Scope(tenant=caller.tenant)
@@ -182,7 +182,7 @@ class Sources:
 
 
 async def check_servers(config: Config, settings: Settings) -> list[ServerStatus]:
-    """Connect every server of a config once, list its tools, and return how each of them is. Nothing is stored."""
+    """Connect every server of a config once, list its tools, and return the status of each. Nothing is stored."""
     servers = LiveServers(settings)
     answered: set[str] = set()
     progress = asyncio.Event()

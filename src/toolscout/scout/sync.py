@@ -30,10 +30,10 @@ Target = tuple[Scope, str]
 
 
 class CatalogueSync:
-    """Follows live servers in the background. Only calls of a server's own tools ever wait for it.
+    """Follows live servers in the background. Only calls to a server's own tools ever wait for it.
 
-    Other processes may keep the same catalogue: each of them connects to every server, and one at a time, by a lease,
-    indexes a given server for a given tenant.
+    Other processes may share the catalogue. Each of them connects to every server. A lease makes sure that only one
+    at a time indexes a given server for a given tenant.
     """
 
     def __init__(self, indexer: Indexer, servers: LiveServers, settings: Settings) -> None:
@@ -74,11 +74,11 @@ class CatalogueSync:
         return self._servers.statuses()
 
     async def start(self, config: Config, after: Awaitable[object] | None = None) -> None:
-        """Begin to connect, once `after` is done where it is given. Return at once."""
+        """Begin to connect, if `after` is given once that is done, and return at once."""
         self._config = config
         tenants = await self._indexer.tenants()
         self._servers.add_tenants(tenants)
-        self._servers.configure(config, await self._known_titles(tenants))
+        self._servers.configure(config, await self._stored_titles(tenants))
         self._publisher = asyncio.create_task(self._publish_forever())
         if after is None:
             await self._servers.start(self._list_changed)
@@ -120,16 +120,16 @@ class CatalogueSync:
         await after
         await self._servers.start(self._list_changed)
 
-    async def _known_titles(self, tenants: AbstractSet[str]) -> dict[str, str]:
+    async def _stored_titles(self, tenants: AbstractSet[str]) -> dict[str, str]:
         """Return slug -> title over all tenants that servers are indexed for: a live server has one slug for all."""
         names = [tenants if item.tenants == "all" else set(item.tenants or ()) for item in self._config.servers]
-        known: dict[str, str] = {}
+        titles: dict[str, str] = {}
         for scope in [Scope(), *(Scope(tenant=tenant) for tenant in sorted(set().union(*names) - {LOCAL}))]:
-            known = {**await self._indexer.titles(scope), **known}
-        return known
+            titles = {**await self._indexer.titles(scope), **titles}
+        return titles
 
     async def _list_changed(self, key: str) -> None:
-        """List a server that changed, for the publisher. Note one that went down."""
+        """List the tools of a server that changed, for the publisher, or note that the server went down."""
         server = self._servers.get(key)
         if server is None:
             return
@@ -186,8 +186,8 @@ class CatalogueSync:
     async def _publish(self, listed: dict[Target, ToolSource]) -> tuple[set[Target], set[str]]:
         """Index what was listed into each scope, as far as its lease is free.
 
-        Return what is done, and the servers to list again: those whose lease expired meanwhile, and those that a late
-        lease made us list again in vain.
+        Return what is done, and the servers to list again: those whose lease expired meanwhile, and those that could
+        not be listed again after their lease came late.
         """
         published: set[Target] = set()
         list_again: set[str] = set()

@@ -94,7 +94,7 @@ async def import_catalogue(
 
     The servers of the archive replace those of the same key in the same scope. All others stay. A store that already
     has a model keeps it. Every definition is screened and judged again, by the decisions of the archive and of the
-    store: that a tool was in use elsewhere proves nothing.
+    store. That a tool was in use elsewhere proves nothing.
     """
     settings = settings or Settings()
     indexer = Indexer(store=store, embedder=None, settings=settings)
@@ -136,7 +136,7 @@ class _ArchivedScope:
 
 
 def _check(read: Callable[[], Iterable[bytes]], where: str) -> int:
-    """Read an archive to its end, so that a broken one fails before anything is changed. Count its tools."""
+    """Read an archive to its end and count its tools, so that a broken one fails before anything is changed."""
     return sum(isinstance(item, ArchivedTool) for item in archive.read_items(read(), where))
 
 

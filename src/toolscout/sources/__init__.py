@@ -29,6 +29,6 @@ def as_source(
 def read_rows(
     tools: Iterable[Mapping[str, Any]] | str | Path, *, strict: bool
 ) -> tuple[list[RowsSource], list[Dropped]]:
-    """Return a source for each server that the rows, or the lines of a tools.jsonl, name. And the lines not read."""
+    """Return a source for each server named by the rows or by the lines of a tools.jsonl, and the bad lines."""
     rows, bad_lines = read_jsonl(tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
     return group_rows(rows), bad_lines

@@ -64,7 +64,7 @@ class ProviderSource:
 
 
 def _plain(item: Any) -> dict[str, Any]:
-    """Return metadata or a definition, given as a mapping, a dataclass or an SDK object, as the dict of a row."""
+    """Convert metadata or a definition to a dict. It may be a mapping, a dataclass or an SDK object."""
     if hasattr(item, "model_dump"):
         item = item.model_dump(by_alias=True, mode="json", exclude_none=True)
     if is_dataclass(item) and not isinstance(item, type):

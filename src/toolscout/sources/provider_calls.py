@@ -1,4 +1,4 @@
-"""Calls of an author's code, synchronous or asynchronous, within a deadline. And its values as MCP results."""
+"""Calls an author's code, synchronous or asynchronous, within a deadline, and turns its values into MCP results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRACE = 10
 
 
 class OverdueError(TimeoutError):
-    """The deadline passed. The call may still run. Nobody waits for it."""
+    """The deadline passed. The call may still run, but nobody waits for it."""
 
 
 def is_async(call: Callable[..., Any]) -> bool:

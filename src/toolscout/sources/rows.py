@@ -17,7 +17,7 @@ from toolscout.tool_keys import server_slug
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsSource:
-    """The raw definitions ("rows") of one server's tools. They can be indexed. Somebody else calls the tools."""
+    """The raw definitions ("rows") of one server's tools. They can be indexed, but not called."""
 
     server: Server
     rows: Sequence[Mapping[str, Any]]
@@ -35,9 +35,9 @@ class RowsSource:
         upstream: Upstream | None = None,  # noqa: ARG002
         extra: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Mapping[str, Any]:
-        """Refuse: rows describe tools, and call none."""
+        """Refuse: rows only describe tools."""
         raise ServerUnavailableError(
-            f"{name} was indexed from rows; no server is connected that could call it",
+            f"{name} was indexed from rows, and no server that could call it is connected",
             hint="connect its server to call it",
         )
 
@@ -59,7 +59,7 @@ def _title(name: str) -> str:
 
 
 def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[str, Any]], list[Dropped]]:
-    """Read rows from a file. A bad line is reported with its number and skipped, or an error when strict."""
+    """Read rows from a file. A bad line is skipped and reported with its number. With `strict`, it is an error."""
     rows: list[Mapping[str, Any]] = []
     bad_lines: list[Dropped] = []
     try:

@@ -9,7 +9,7 @@ from toolscout.telemetry import without_password
 
 
 def open_store(settings: Settings, access: AccessFilter) -> Store:
-    """Build the store that the settings name; call its `open()` before use."""
+    """Build the store that the settings name. Call its `open()` before use."""
     url = settings.store_url
     if url.startswith(("postgresql://", "postgres://")):
         return _postgres(url, access, settings)

@@ -20,7 +20,7 @@ _DEFINITION = (
 
 
 def scope_columns(scope: Scope) -> tuple[str, str]:
-    """Return the columns tenant and owner of a scope; the shared scope has an empty owner."""
+    """Return the columns tenant and owner of a scope. The shared scope has an empty owner."""
     return scope.tenant, scope.owner or ""
 
 
@@ -47,7 +47,7 @@ def write_facets(entry: Entry) -> str:
 
 
 def read_facets(tenant: str, key: str, owner: str, server: str, switch: int | None, text: str) -> Facets:
-    """Decode facets; an operator's `switch` wins over what the definition says."""
+    """Decode facets. An operator's `switch` wins over what the definition says."""
     values: Sequence[Any] = json.loads(text)
     tool_id, server_title, name, title, description, category, tags, keywords, related, *rest = values
     enabled, trusted, tokens, read_only, quarantine_reason = (*rest, False, "")[:5]  # old rows lack the last two

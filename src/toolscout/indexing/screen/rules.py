@@ -32,7 +32,7 @@ class Cue:
     signs: tuple[str, ...]
 
     def is_in(self, stems: frozenset[str], text: str) -> bool:
-        """Tell whether the text holds the cue; `stems` are those of its words."""
+        """Tell whether the text holds the cue. `stems` are those of its words."""
         return not self.stems.isdisjoint(stems) or any(sign in text for sign in self.signs)
 
 

@@ -89,7 +89,7 @@ class Segment:
 
 
 def _matrix(blobs: Sequence[bytes | None], model_id: str, where: str) -> FloatArray:
-    """Put half-precision vectors together as one matrix; a tool without a vector has zeros."""
+    """Put half-precision vectors together as one matrix. A tool without a vector has zeros."""
     lengths = {len(blob) for blob in blobs if blob is not None}
     if len(lengths) > 1:
         sizes = sorted(length // 2 for length in lengths)

@@ -11,10 +11,10 @@ from toolscout.storage.index.snapshot import Snapshot
 
 
 class SegmentCache:
-    """Segments by scope; the least recently used are dropped when they hold more than `max_rows` tools together.
+    """Segments by scope. The least recently used are dropped when they hold more than `max_rows` tools together.
 
-    At least two scopes stay, as a caller may read two. The cache is used on the event loop only; segments may be read
-    in any thread.
+    At least two scopes stay, because a caller may read two, and a segment may be larger than `max_rows`: that is why
+    this is no cachetools cache. It is used on the event loop only. Segments may be read in any thread.
     """
 
     def __init__(self, access: AccessFilter, *, max_rows: int) -> None:

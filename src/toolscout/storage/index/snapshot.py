@@ -95,7 +95,7 @@ class Snapshot:
         return view
 
     def find(self, caller: Caller, key: str) -> tuple[Segment, int] | None:
-        """Return the segment and the row of a key that the caller may see; a user's own tool before a shared one."""
+        """Return the segment and the row of a key that the caller may see. A user's own tool wins over a shared one."""
         for segment, allowed in zip(self.segments, self.view(caller).allowed, strict=True):
             row = segment.row_of.get(key)
             if row is not None and allowed[row]:
@@ -165,7 +165,7 @@ class Snapshot:
         return self._vocabularies[view]
 
     def similar(self, caller: Caller, key: str, limit: int) -> list[tuple[Facets, float]]:
-        """Return the visible tools nearest to a tool by vector, best first; none when it has no vector."""
+        """Return the visible tools nearest to a tool by vector, best first, or none if it has no vector."""
         place = self.find(caller, key)
         if place is None:
             return []
@@ -191,7 +191,7 @@ class Snapshot:
                 allowed[0][hidden] = False
 
     def _usable(self, intent: Intent) -> Intent:
-        """Drop the vector of a query where no tool has one; refuse a vector of another length."""
+        """Drop the vector of a query where no tool has one. Refuse a vector of another length."""
         lengths = {segment.vectors.matrix.shape[1] for segment in self.segments} - {0}
         if intent.vector is None or lengths == {len(intent.vector)}:
             return intent

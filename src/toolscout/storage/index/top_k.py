@@ -14,7 +14,7 @@ _NOISE = 1e-6
 
 
 def top_k(scores: FloatArray, limit: int) -> IntArray:
-    """Return the rows of the `limit` highest scores, unordered; of those that tie for the last place, the first."""
+    """Return the rows of the `limit` highest scores, unordered. If rows tie for the last place, the first ones win."""
     if len(scores) <= limit:
         return np.arange(len(scores), dtype=np.int64)
     last = np.partition(scores, len(scores) - limit)[len(scores) - limit]

@@ -20,14 +20,14 @@ _SELECTIVE = 4
 
 
 class VectorIndex:
-    """The unit vectors of a generation, one row for each tool; a tool without a vector has zeros.
+    """The unit vectors of a generation, one row for each tool. A tool without a vector has zeros.
 
     `vecdot` instead of `@`: a BLAS with its own threads is a little faster on an idle machine and ten times slower on a
     busy one, where its threads wait for one another.
     """
 
     def __init__(self, matrix: FloatArray, *, exact_rows: int) -> None:
-        """Build a graph in the background for more than `exact_rows` rows; until it is built, searches are exact."""
+        """Build a graph in the background for more than `exact_rows` rows. Until it is built, searches are exact."""
         self.matrix = matrix
         self._exact_rows = exact_rows
         self._graph: Any = None
@@ -47,7 +47,7 @@ class VectorIndex:
         return self._graph is None
 
     def best_rows(self, query: FloatArray, allowed: BoolArray, count: int, limit: int) -> IntArray:
-        """Return the allowed rows nearest to the query, `limit` of them, unordered; `count` rows are allowed."""
+        """Return the `limit` allowed rows nearest to the query, unordered. `count` is how many rows are allowed."""
         if count <= limit:
             return np.flatnonzero(allowed)
         if self._graph is not None and count > self._exact_rows:

@@ -102,7 +102,7 @@ async def best_by_words(
     weight: Mapping[str, float],
     limit: int,
 ) -> list[int]:
-    """Return the rows with the highest sum of weight x impact; `counts` are the tools of each lexeme in this scope."""
+    """Return the rows with the highest sum of weight x impact. `counts` are the tools of each lexeme in this scope."""
     query = _word_query(tenant, intent.terms, counts, scope_query)
     if not query:
         return []

@@ -46,14 +46,14 @@ def copy_data(text_hashes: Sequence[str], vectors: FloatArray) -> bytes:
     return b"".join((b"PGCOPY\n\xff\r\n\0", bytes(8), *rows, b"\xff\xff"))
 
 
-def little_halves(sent: bytes | None) -> bytes | None:
+def little_halves(data: bytes | None) -> bytes | None:
     """Convert a binary halfvec to the little-endian bytes that segments are built from."""
-    return None if sent is None else np.frombuffer(sent, dtype=">f2", offset=4).astype("<f2").tobytes()
+    return None if data is None else np.frombuffer(data, dtype=">f2", offset=4).astype("<f2").tobytes()
 
 
-def from_halves(sent: bytes) -> FloatArray:
+def from_halves(data: bytes) -> FloatArray:
     """Decode one binary halfvec."""
-    return np.frombuffer(sent, dtype=">f2", offset=4).astype(np.float32)
+    return np.frombuffer(data, dtype=">f2", offset=4).astype(np.float32)
 
 
 def vector_literal(vector: FloatArray) -> str:
@@ -74,7 +74,7 @@ def tenant_prefix(tenant: str) -> str:
 
 
 def term_lexeme(tenant: str, term: str, tier: int = 0) -> str:
-    """Return the lexeme of a word; with tier 1 to 3, the one of tools where the word has at least that impact."""
+    """Return the lexeme of a word. One of tier 1 to 3 stands for tools where the word has at least that impact."""
     return f"{tenant_prefix(tenant)}{_letters(term_id(term).to_bytes(8, 'little'))}{tier or ''}"
 
 

@@ -31,7 +31,7 @@ def index_name(model: int, dimension: int) -> str:
 
 
 async def build(pool: ConnectionPool, model_id: str, exact_rows: int) -> bool:
-    """Build the graph of a model when a scope is too large to be searched exactly; tell whether it exists now.
+    """Build the graph of a model when a scope is too large to be searched exactly. Tell whether it exists now.
 
     Searches are exact until it does. Only the owner of the tables may build it: another login returns False.
     """

@@ -166,7 +166,7 @@ class InDatabaseSearch:
         return await self._run(caller, read)
 
     async def facets(self, caller: Caller, narrow: Filter) -> Sequence[Facets]:
-        """Return the tools that the caller may see and that fit the filter, sorted by key; they are read in pages."""
+        """Return the tools that the caller may see and that fit the filter, sorted by key. They are read in pages."""
 
         async def read(db: AsyncConnection) -> list[Facets]:
             state, view = await self.view(db, caller)
@@ -203,7 +203,7 @@ class InDatabaseSearch:
         return nearest_tools(segments, [self._allowed(caller, item) for item in segments], vector, key, limit)
 
     async def tools(self, caller: Caller, keys: Sequence[str]) -> Mapping[str, Tool]:
-        """Return the full definitions of those keys that the caller may see; a user's own tool hides a shared one."""
+        """Return the full definitions of those keys that the caller may see. A user's own tool hides a shared one."""
         owners = ["", caller.user] if caller.user else [""]
         storable_keys = [key for key in keys if storable(key)]
 
@@ -274,7 +274,7 @@ class InDatabaseSearch:
         return np.fromiter((self._access(caller, item) for item in segment.facets), np.bool_, len(segment))
 
     def _usable(self, intents: Sequence[Intent], state: TenantState, view: TenantView) -> list[Intent]:
-        """Drop the vectors of queries where no tool has one; refuse vectors of another length."""
+        """Drop the vectors of queries where no tool has one. Refuse vectors of another length."""
         if not any(scope.has_vectors for scope in view.scopes):
             return without_vectors(intents)
         for intent in intents:

@@ -28,14 +28,14 @@ _LOCK_TIMEOUT_MS = 500
 
 
 class ChangeListener:
-    """Listens in the background; calls `apply` with new generations, and `lost` when there is no connection."""
+    """Listens in the background. It calls `apply` with new generations, and `on_loss` when the connection is lost."""
 
     def __init__(
-        self, pool: ConnectionPool, apply: Callable[[Generations], Awaitable[None]], lost: Callable[[], None]
+        self, pool: ConnectionPool, apply: Callable[[Generations], Awaitable[None]], on_loss: Callable[[], None]
     ) -> None:
         self._pool = pool
         self._apply = apply
-        self._lost = lost
+        self._on_loss = on_loss
         self._task: asyncio.Task[None] | None = None
         self._newest = 0
         self._pending: Generations = {}
@@ -67,7 +67,7 @@ class ChangeListener:
                 await self._listen(db)
             except (ToolscoutError, psycopg.Error, OSError, TimeoutError):
                 self._pool.note_loss()
-                self._lost()
+                self._on_loss()
             finally:
                 if db is not None:
                     db.pgconn.finish()
@@ -86,7 +86,7 @@ class ChangeListener:
                 news = await self._pool.bounded(generations(db, self.since), [db])
             except (errors.InvalidSchemaName, errors.LockNotAvailable):  # a migration is running
                 self._pool.note_answer()
-                self._lost()
+                self._on_loss()
                 await asyncio.sleep(_RETRY_S)
                 continue
             self._pool.note_answer()
@@ -106,7 +106,7 @@ class ChangeListener:
         try:
             await self._apply(news)
         except ToolscoutError:
-            self._lost()
+            self._on_loss()
 
 
 async def _execute(db: AsyncConnection, query: str) -> None:

@@ -75,7 +75,7 @@ class ConnectionPool:
         return asyncio.get_running_loop().time() - self.last_answer < 1.0
 
     async def open(self, vector_schema: str) -> None:
-        """Open the pool; `vector_schema` is the schema that pgvector is installed in."""
+        """Open the pool. `vector_schema` is the schema that pgvector is installed in."""
         self.vector_schema = vector_schema
         if _pool_log.level == logging.NOTSET:  # it would log every attempt to reconnect
             _pool_log.setLevel(logging.CRITICAL)
@@ -108,7 +108,7 @@ class ConnectionPool:
     async def run(
         self, work: Callable[[AsyncConnection], Awaitable[_Result]], *, tenant: str = "", snapshot: bool = False
     ) -> _Result:
-        """Run work in one transaction that sees one tenant; with `snapshot` it reads one state of the database."""
+        """Run work in one transaction that sees one tenant. With `snapshot` it reads one state of the database."""
         if self._pool is None:
             raise StoreError(f"{self.where} is not open", hint="use `async with Scout.open(...)`")
         connections: list[AsyncConnection] = []
@@ -126,7 +126,7 @@ class ConnectionPool:
         return result
 
     async def bounded(self, work: Coroutine[Any, Any, _Result], connections: Sequence[AsyncConnection] = ()) -> _Result:
-        """Wait for work as long as the database gives signs of life; cancel it after `PATIENCE_S` of silence.
+        """Wait for work as long as the database gives signs of life. Cancel it after `PATIENCE_S` of silence.
 
         A check that comes late means that this process was busy, so the time before it does not count as silence.
         """
@@ -212,7 +212,7 @@ async def fetch_one(db: AsyncConnection, query: str, values: _Values = None) -> 
 
 
 async def _cancel(task: asyncio.Task[Any], connections: Sequence[AsyncConnection]) -> None:
-    """Let the driver ask the server to end the query; close the connections when the server does not answer."""
+    """Let the driver ask the server to end the query. Close the connections when the server does not answer."""
     task.cancel()
     await asyncio.wait({task}, timeout=PATIENCE_S)
     for db in connections:

@@ -97,18 +97,18 @@ async def missing_vectors(db: AsyncConnection, model_id: str, text_hashes: Seque
 
 async def vectors(db: AsyncConnection, model_id: str, text_hashes: Sequence[str]) -> dict[str, FloatArray]:
     """Return the stored vectors of these texts, by text hash."""
-    stored: dict[str, FloatArray] = {}
+    vectors_by_hash: dict[str, FloatArray] = {}
     for start in range(0, len(text_hashes), _CHUNK):
         chunk = [bytes.fromhex(item) for item in text_hashes[start : start + _CHUNK]]
         rows = await fetch_all(db, "SELECT * FROM vectors_of(%s, %s)", (model_id, chunk))
-        stored |= {text_hash.hex(): from_halves(sent) for text_hash, sent in rows}
-    return stored
+        vectors_by_hash |= {text_hash.hex(): from_halves(data) for text_hash, data in rows}
+    return vectors_by_hash
 
 
 async def read_segment(
     db: AsyncConnection, scope: Scope, exact_rows: int, where: str, *, whole: bool = False
 ) -> Callable[[], Segment] | None:
-    """Read the visible generation of a scope; return a function that builds its segment without the connection.
+    """Read the visible generation of a scope. Return a function that builds its segment without the connection.
 
     Return None where the tenant is searched in the database, unless the `whole` scope is asked for.
     """

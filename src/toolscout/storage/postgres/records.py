@@ -1,4 +1,4 @@
-"""Records beside the catalogue, such as API keys and pins; the body of each is JSON."""
+"""Records beside the catalogue, such as API keys and pins. The body of each is JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PostgreSQL schema as numbered migration scripts; a lock lets any number of replicas start at once."""
+"""The PostgreSQL schema as numbered migration scripts. Replicas may start at once: a lock lets only one migrate."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ END $$
 
 
 async def migrate(db: AsyncConnection, where: str) -> str:
-    """Bring the database to the newest schema and return the schema that pgvector is in; refuse a newer one."""
+    """Bring the tables to the newest version, or refuse a newer one. Return the schema that pgvector is in."""
     version = await _version(db)
     if version != len(MIGRATIONS):
         async with db.transaction():
@@ -75,7 +75,7 @@ async def _apply(db: AsyncConnection, version: int) -> None:
 
 
 async def _extension(db: AsyncConnection) -> str:
-    """Return the schema of pgvector; create the extension where this login may do so."""
+    """Return the schema of pgvector. Create the extension if it is missing and this login may do so."""
     row = await (await db.execute(_EXTENSION)).fetchone()
     if row:
         return str(row[0])

@@ -75,7 +75,7 @@ async def tally(db: AsyncConnection, scope: Scope, keys: Sequence[str] | None, s
 
 
 async def update(db: AsyncConnection, scope: Scope, changed: Sequence[str] | None, resident_tools: int) -> None:
-    """Update the rows of the `changed` keys after a publication; None says that the tenant has no rows so far."""
+    """Update the rows of the `changed` keys after a publication. None means that the tenant has no rows so far."""
     await db.execute(_COUNT, scope_columns(scope))
     (largest,) = await fetch_one(db, _LARGEST, (scope.tenant,))
     if changed is None:

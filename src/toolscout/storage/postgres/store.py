@@ -64,7 +64,7 @@ class PostgresStore:
         self._access = access
         self.segments = SegmentCache(access, max_rows=settings.loaded_tools)
         self.in_database = InDatabaseSearch(self.pool, access, settings)
-        self._listener = ChangeListener(self.pool, self.apply, self._lost)
+        self._listener = ChangeListener(self.pool, self.apply, self._mark_stale)
         self._published: set[Scope] = set()
         self.tenants_in_database: set[str] = set()
         self._graphs: set[str] = set()
@@ -256,7 +256,7 @@ class PostgresStore:
                 self.tenants_in_database.discard(caller.tenant)
 
     async def _current(self, caller: Caller) -> Snapshot | None:
-        """Return the newest generation, loading what is not in memory; None for a tenant searched in the database.
+        """Return the newest generation, loaded if necessary, or None for a tenant that is searched in the database.
 
         Under a policy every tenant is searched in memory: the database cannot count and suggest by rules.
         """
@@ -271,7 +271,7 @@ class PostgresStore:
         return None
 
     async def _load(self, scope: Scope) -> None:
-        """Load the newest generation of a scope; a second call meanwhile waits for the same load."""
+        """Load the newest generation of a scope. A second call meanwhile waits for the same load."""
         if scope not in self._loading:
             task = self._loading[scope] = asyncio.create_task(self._load_now(scope))
             task.add_done_callback(lambda _: self._loading.pop(scope, None))
@@ -290,7 +290,7 @@ class PostgresStore:
             self.segments.put(await asyncio.to_thread(build))
 
     async def catch_up(self) -> None:
-        """Load what this process has just published; it is committed, so a failure to read it back is no error."""
+        """Load what this process has just published. It is committed, so a failure to read it back is no error."""
         try:
             await self.apply(await self.pool.run(lambda db: reads.generations(db, self._listener.since)))
         except StoreError:
@@ -308,7 +308,7 @@ class PostgresStore:
             model_id = max(news.values()).model_id
             for scope in {**news, **dict.fromkeys(self.segments.of_other_models(model_id))}:
                 generation = news[scope].generation if scope in news else 0
-                for _ in range(2):  # a load that was under way may have begun before the publication; a second has not
+                for _ in range(2):  # a load that was under way may have begun before the publication, a second has not
                     if self.segments.is_outdated(scope, generation, model_id):
                         await self._load(scope)
         self._stale = False
@@ -321,7 +321,7 @@ class PostgresStore:
         for scope in [item for item in self.segments.loaded() if item.tenant == tenant]:
             self.segments.drop(scope)
 
-    def _lost(self) -> None:
+    def _mark_stale(self) -> None:
         self._stale = self._open  # before the store is open, the schema may not exist yet
 
     async def _clean_up(self) -> None:

@@ -52,7 +52,7 @@ class TenantState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeView:
-    """What a caller may see of one scope; `servers` are those that the caller is limited to (None for all)."""
+    """What a caller may see of one scope. `servers` are those that the caller is limited to (None for all)."""
 
     owner: str
     servers: frozenset[str] | None
@@ -63,7 +63,7 @@ class ScopeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TenantView:
-    """The totals of what a caller may see; `shadowed` are terms and names of shared tools hidden by the user's own."""
+    """The totals of what a caller may see. `shadowed` are terms and names of the shared tools that the user's hide."""
 
     scopes: tuple[ScopeView, ...]
     visible: int
@@ -151,7 +151,7 @@ class ScopeQuery:
 def filter_scope(
     view: TenantView, scope: ScopeView, caller: Caller, narrow: Filter, named: frozenset[str], tags: Mapping[str, int]
 ) -> ScopeQuery:
-    """Write a filter as a condition; `named` are the servers that it names, `tags` its tags with their counts."""
+    """Write a filter as a condition. `named` are the servers that it names, `tags` its tags with their counts."""
     where = "r.tenant = %(tenant)s AND r.owner = %(owner)s AND r.enabled"
     values: dict[str, Any] = {"tenant": caller.tenant, "owner": scope.owner, "user": caller.user}
     values |= {"servers": None, "hidden_by": None}

@@ -57,13 +57,14 @@ _TOUCH = "INSERT INTO scopes VALUES (%s, %s) ON CONFLICT (tenant, owner) DO UPDA
 async def add_vectors(
     db: AsyncConnection, model_id: str, text_hashes: Sequence[str], vectors: FloatArray, where: str
 ) -> None:
-    """Store vectors in half precision; refuse vectors of another length than the model's."""
+    """Store vectors in half precision. Refuse vectors of another length than the model's."""
     dimension = vectors.shape[1]
     await db.execute(_NEW_MODEL, (model_id, dimension, model_id))
-    model, stored = await fetch_one(db, "SELECT model, dimension FROM models WHERE model_id = %s", (model_id,))
-    if stored != dimension:
+    query = "SELECT model, dimension FROM models WHERE model_id = %s"
+    model, model_dimension = await fetch_one(db, query, (model_id,))
+    if model_dimension != dimension:
         raise DimensionError.two_models(
-            f"{where} holds vectors of {stored} numbers for {model_id}, the new ones have {dimension}"
+            f"{where} holds vectors of {model_dimension} numbers for {model_id}, the new ones have {dimension}"
         )
     await db.execute("CREATE TEMP TABLE incoming (text_hash bytea, vector halfvec) ON COMMIT DROP")
     async with db.cursor() as cursor, cursor.copy("COPY incoming FROM STDIN (FORMAT BINARY)") as copy:
@@ -115,7 +116,7 @@ async def publish(db: AsyncConnection, publication: Publication, resident_tools:
 
 
 async def remove(db: AsyncConnection, scope: Scope, server: str | None, resident_tools: int) -> int:
-    """Remove one server of a scope, or all of them; return how many tools were removed."""
+    """Remove one server of a scope, or all of them. Return how many tools were removed."""
     in_database = await _begin(db, scope)
     condition, values = (
         ("", scope_columns(scope)) if server is None else (" AND server = %s", (*scope_columns(scope), server))
@@ -152,7 +153,7 @@ async def set_enabled(db: AsyncConnection, scope: Scope, key: str, enabled: bool
 
 
 async def _begin(db: AsyncConnection, scope: Scope, *, exclusive: bool = False) -> bool:
-    """Wait for other publishers of the tenant, or of all; tell whether the tenant is searched in the database."""
+    """Wait for other publishers of the tenant, or of all tenants. Return whether it is searched in the database."""
     await db.execute(_LOCK_EXCLUSIVE if exclusive else _LOCK_SHARED)
     await db.execute("INSERT INTO tenants (tenant) VALUES (%s) ON CONFLICT DO NOTHING", (scope.tenant,))
     locked = "SELECT in_database FROM tenants WHERE tenant = %s FOR NO KEY UPDATE"

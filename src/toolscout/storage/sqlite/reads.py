@@ -82,8 +82,8 @@ def vectors(db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str]) -
     """Return the stored vectors of these texts, by text hash."""
     import numpy as np
 
-    stored = _vectors(db, "text_hash, vector", model_id, text_hashes)
-    return {text_hash: np.frombuffer(blob, dtype="<f2").astype(np.float32) for text_hash, blob in stored}
+    rows = _vectors(db, "text_hash, vector", model_id, text_hashes)
+    return {text_hash: np.frombuffer(blob, dtype="<f2").astype(np.float32) for text_hash, blob in rows}
 
 
 def records(db: sqlite3.Connection, kind: str, scope: Scope | None, name: str, *, prefix: bool) -> list[Record]:

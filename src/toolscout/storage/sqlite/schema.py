@@ -1,4 +1,4 @@
-"""The SQLite schema as numbered migration scripts; all that are missing run in one transaction."""
+"""The SQLite schema as numbered migration scripts. All that are missing run in one transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIGRATIONS: tuple[str, ...] = tuple(
 
 
 def migrate(connection: sqlite3.Connection, where: str) -> None:
-    """Bring the file to the newest schema; refuse a file that a newer toolscout wrote."""
+    """Bring the file to the newest schema, or refuse a file that a newer toolscout wrote."""
     if _version(connection) == len(MIGRATIONS):  # nothing to do: do not wait for a writer's lock
         return
     connection.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""The catalogue in one SQLite file in WAL mode; segments in memory answer every search.
+"""The catalogue in one SQLite file in WAL mode. Segments in memory answer every search.
 
 A publication is one transaction. A reader, and a process killed at any moment, finds either the old generation or the
 new one, never a mixture. A publication replaces the segment of its scope alone. Several processes may share a file:
@@ -80,7 +80,7 @@ class SqliteStore:
         await self._run(lambda: self.connection.execute("SELECT generation FROM catalogue").fetchone())
 
     async def lease(self, name: str, holder: str, ttl_s: float) -> bool:
-        """Take or renew a lease; processes that share the file share its leases."""
+        """Take or renew a lease. Processes that share the file share its leases."""
         return await self._run(lambda: writes.lease(self.connection, name, holder, ttl_s))
 
     async def release(self, name: str, holder: str) -> None:
@@ -237,14 +237,14 @@ class SqliteStore:
         self._stale = False
 
     async def _catch_up(self) -> None:
-        """Load what another process published; when that fails, go on with what is loaded and mark it stale."""
+        """Load what another process published. When that fails, go on with what is loaded and mark it stale."""
         try:
             await self._refresh()
         except ToolscoutError:
             self._stale = True
 
     async def _current(self, caller: Caller) -> Snapshot:
-        """Return the newest loaded generation; one that another process published is loaded in the background."""
+        """Return the newest loaded generation. One that another process published is loaded in the background."""
         segments = self.segments
         if self._version() != self._seen_version and (self._reload is None or self._reload.done()):
             self._reload = asyncio.create_task(self._catch_up())

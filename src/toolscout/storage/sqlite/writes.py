@@ -34,7 +34,7 @@ _LEASE = """
 def add_vectors(
     db: sqlite3.Connection, model_id: str, text_hashes: Sequence[str], vectors: FloatArray, where: str
 ) -> None:
-    """Store vectors in half precision; refuse vectors of another length than the model's."""
+    """Store vectors in half precision. Refuse vectors of another length than the model's."""
     halves = vectors.astype("<f2")
     now = time.time()
     same_model = "SELECT length(vector) FROM vectors WHERE model_id = ? LIMIT 1"
@@ -43,10 +43,10 @@ def add_vectors(
         for text_hash, vector in zip(text_hashes, halves, strict=True)
     )
     with _transaction(db):
-        stored = db.execute(same_model, (model_id,)).fetchone()
-        if stored and stored[0] != halves.shape[1] * halves.itemsize:
+        row = db.execute(same_model, (model_id,)).fetchone()
+        if row and row[0] != halves.shape[1] * halves.itemsize:
             raise DimensionError.two_models(
-                f"{where} holds vectors of {stored[0] // halves.itemsize} numbers for {model_id}, "
+                f"{where} holds vectors of {row[0] // halves.itemsize} numbers for {model_id}, "
                 f"the new ones have {halves.shape[1]}"
             )
         db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows)
@@ -94,7 +94,7 @@ def publish(db: sqlite3.Connection, publication: Publication) -> int:
 
 
 def remove(db: sqlite3.Connection, scope: Scope, server: str | None = None) -> int:
-    """Remove one server of a scope, or all of them; return how many tools were removed."""
+    """Remove one server of a scope, or all of them. Return how many tools were removed."""
     owner = scope_columns(scope)
     count = "SELECT count(*) FROM tools WHERE tenant = ? AND owner = ?"
     with _transaction(db):
@@ -139,7 +139,7 @@ def release(db: sqlite3.Connection, name: str, holder: str) -> None:
 
 
 def put_records(db: sqlite3.Connection, records: Sequence[Record], *, replace: bool) -> None:
-    """Store records; with `replace`, over records with the same name, else only where there are none."""
+    """Store records. With `replace`, a record of the same kind, scope and name is replaced, else it stays."""
     verb = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
     rows = [
         (item.kind, *scope_columns(item.scope), item.name, json.dumps(item.body, ensure_ascii=True)) for item in records
@@ -149,7 +149,7 @@ def put_records(db: sqlite3.Connection, records: Sequence[Record], *, replace: b
 
 
 class _transaction:  # noqa: N801 - used as a keyword
-    """One transaction; `BEGIN IMMEDIATE` waits for another writer at the start instead of failing half-way."""
+    """One transaction. `BEGIN IMMEDIATE` waits for another writer at the start instead of failing half-way."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
