@@ -1,4 +1,4 @@
-"""Publishing straight into a store, as the index walk does, for tests of the port itself."""
+"""Publishes straight into a store, as the index pipeline does, for tests of the store itself."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from toolscout.sources.rows import group_rows
 from toolscout.text import query_terms
 
 OpenStore = Callable[..., Awaitable[Store]]
-"""What the fixture `new_store` of the contract suite gives."""
+"""The function that the fixture `new_store` of the contract suite returns."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class AccessFunction:
-    """An AccessFilter that asks a function, for each caller anew."""
+    """An AccessFilter that calls a function. Nothing is shared between callers."""
 
     function: Callable[[Caller, Facets], bool]
     version: int = 0
@@ -62,10 +62,10 @@ async def publish(
     embedder: HashEmbedder | None = None,
     model_id: str = "",
 ) -> int:
-    """Publish rows for everyone of a tenant, then `own` rows for single users; return the last generation."""
+    """Publish rows for everyone of a tenant, then `own` rows for single users. Return the last generation."""
     generation = await _publish(store, rows, Scope(tenant=tenant), embedder, model_id)
-    for owner, given in (own or {}).items():
-        generation = await _publish(store, given, Scope(tenant=tenant, owner=owner), embedder, model_id)
+    for owner, user_rows in (own or {}).items():
+        generation = await _publish(store, user_rows, Scope(tenant=tenant, owner=owner), embedder, model_id)
     return generation
 
 
@@ -107,7 +107,7 @@ async def keys(store: Store, caller: Caller | None = None, **narrow: Any) -> lis
 async def look_for(
     store: Store, text: str, limit: int = 10, *, caller: Caller | None = None, model_id: str = "hash-1", **narrow: Any
 ) -> Candidates:
-    """Ask a store for candidates by words and, unless the model is unnamed, by vector."""
+    """Search a store for candidates by words and, if a model is named, by vector."""
     vector = hash_vector(text) if model_id else None
     intent = Intent(text=text, terms=tuple(query_terms(text)), vector=vector)
     return await store.candidates(caller or Caller(), Filter(**narrow), [intent], limit, model_id)

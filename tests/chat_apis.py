@@ -1,4 +1,4 @@
-"""What the chat APIs refuse, as far as it is known: for one bad definition they refuse the whole request."""
+"""What the chat APIs are known to refuse. For one bad definition they refuse the whole request."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_anthropic_tools(tools: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_openai_messages(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Fail where an answer of a tool does not follow the call that it answers, or a call is left unanswered."""
+    """Fail if the result of a tool does not follow its call, or a call has no result."""
     open_calls: set[str] = set()
     for message in messages:
         assert message["role"] in {"system", "user", "assistant", "tool"}
@@ -54,7 +54,7 @@ def check_openai_messages(messages: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_anthropic_messages(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Fail where roles do not alternate, or the results of tools are not the very next message."""
+    """Fail if roles do not alternate, or the results of tools are not the next message."""
     assert messages[0]["role"] == "user"
     open_calls: set[str] = set()
     for number, message in enumerate(messages):

@@ -1,7 +1,7 @@
-"""The gateway before the fixtures of the conformance suite: `conformance_gateway.py PORT STORE [--legacy]`.
+"""The gateway in front of the conformance suite's fixtures: `conformance_gateway.py PORT STORE [--legacy]`.
 
-The suite calls `test_simple_text`, not `fixtures__test_simple_text`; one middleware in front of everything adds and
-takes away the prefix, the rest is the gateway as it is served.
+The suite calls `test_simple_text`, not `fixtures__test_simple_text`. A middleware adds and removes the prefix. The
+rest is the gateway as it is served.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def prefixed(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 async def bare(ctx: Any, call_next: Any) -> Any:
-    """Let the suite use bare names."""
+    """Add the prefix to names in requests, and remove it from names in results."""
     result = await call_next(dataclasses.replace(ctx, params=prefixed(ctx.method, dict(ctx.params or {}))))
     if ctx.method not in LISTED or LISTED[ctx.method][0] not in result:
         return result

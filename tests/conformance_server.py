@@ -136,7 +136,7 @@ async def list_tools(_context, _params):
 
 
 async def call_tool(context, params):
-    given, session, related = params.arguments or {}, context.session, {"related_request_id": context.request_id}
+    arguments, session, related = params.arguments or {}, context.session, {"related_request_id": context.request_id}
     match params.name:
         case "test_simple_text":
             return done("This is a simple text response for testing.")
@@ -165,11 +165,11 @@ async def call_tool(context, params):
             await anyio.sleep(0.3)
             return done("Reconnection test completed")
         case "test_sampling":
-            message = types.SamplingMessage(role="user", content=text(given["prompt"]))
+            message = types.SamplingMessage(role="user", content=text(arguments["prompt"]))
             reply = await session.create_message([message], max_tokens=100, **related)
             return done(f"LLM response: {reply.content.text}")
         case "test_elicitation":
-            reply = await session.elicit_form(given["message"], takes(response=TEXT), **related)
+            reply = await session.elicit_form(arguments["message"], takes(response=TEXT), **related)
             return done(f"User response: action={reply.action}, content={json.dumps(reply.content)}")
         case "test_elicitation_sep1034_defaults":
             reply = await session.elicit_form("defaults", {"type": "object", "properties": DEFAULTS}, **related)
@@ -178,7 +178,7 @@ async def call_tool(context, params):
             reply = await session.elicit_form("enums", {"type": "object", "properties": ENUMS}, **related)
             return done(f"Elicitation completed: action={reply.action}")
         case "json_schema_2020_12_tool" | "test_custom_headers":
-            return done(json.dumps(given))
+            return done(json.dumps(arguments))
         case "test_missing_capability":
             require(context, SAMPLES, "sampling")
             return done("ok")
@@ -194,48 +194,48 @@ async def call_tool(context, params):
 
 
 def input_required(context, params):
-    given = params.input_responses or {}
+    arguments = params.input_responses or {}
     match params.name.removeprefix("test_input_required_result_"):
         case "elicitation" | "test_streaming_elicitation":
-            reply = given.get("user_name")
+            reply = arguments.get("user_name")
             if reply is None or (reply.action == "accept" and not isinstance((reply.content or {}).get("name"), str)):
                 return needs(user_name=form("What is your name?"))
             return done(f"Hello, {(reply.content or {}).get('name')}!")
         case "sampling":
-            return done(given["capital"].content.text) if "capital" in given else needs(capital=sample())
+            return done(arguments["capital"].content.text) if "capital" in arguments else needs(capital=sample())
         case "list_roots":
-            if "roots" not in given:
+            if "roots" not in arguments:
                 return needs(roots=types.ListRootsRequest())
-            return done("roots: " + ", ".join(str(item.uri) for item in given["roots"].roots))
+            return done("roots: " + ", ".join(str(item.uri) for item in arguments["roots"].roots))
         case "request_state" | "tampered_state":
-            if not given:
+            if not arguments:
                 return needs(signed("s1"), confirm=form("Please confirm", ok={"type": "boolean"}))
             checked(params.request_state)
             return done("state-ok")
         case "multiple_inputs":
-            if len(given) < 3:
+            if len(arguments) < 3:
                 greeting = sample("Generate a greeting")
-                asked = {"user_name": form("What is your name?"), "greeting": greeting}
-                return needs(signed("m"), **asked, roots=types.ListRootsRequest())
+                questions = {"user_name": form("What is your name?"), "greeting": greeting}
+                return needs(signed("m"), **questions, roots=types.ListRootsRequest())
             checked(params.request_state)
             return done("all inputs received")
         case "multi_round":
-            if not given:
+            if not arguments:
                 return needs(signed("round1"), step1=form("Step 1: What is your name?"))
             if checked(params.request_state) == "round1":
                 return needs(signed("round2"), step2=form("Step 2: What is your favorite color?", color=TEXT))
             return done("multi-round complete")
         case "capabilities":
-            if given:
+            if arguments:
                 return done("ok")
-            asked = {}
+            questions = {}
             if context.session.check_client_capability(SAMPLES):
-                asked["sample"] = sample()
+                questions["sample"] = sample()
             if context.session.check_client_capability(ELICITS):
-                asked["elicit"] = form("?")
-            if not asked:
+                questions["elicit"] = form("?")
+            if not questions:
                 require(context, SAMPLES, "sampling")
-            return needs(**asked)
+            return needs(**questions)
     raise MCPError(code=-32602, message=f"Unknown tool: {params.name}")
 
 
@@ -297,14 +297,14 @@ async def list_prompts(_context, _params):
 
 
 async def get_prompt(_context, params):
-    given = params.arguments or {}
+    arguments = params.arguments or {}
     match params.name:
         case "test_simple_prompt":
             content = [text("This is a simple prompt for testing.")]
         case "test_prompt_with_arguments":
-            content = [text(f"Prompt with arguments: arg1='{given.get('arg1')}', arg2='{given.get('arg2')}'")]
+            content = [text(f"Prompt with arguments: arg1='{arguments.get('arg1')}', arg2='{arguments.get('arg2')}'")]
         case "test_prompt_with_embedded_resource":
-            content = [embedded(given["resourceUri"], "text/plain", "Embedded"), text("Please process")]
+            content = [embedded(arguments["resourceUri"], "text/plain", "Embedded"), text("Please process")]
         case "test_prompt_with_image":
             content = [image(), text("Please analyze")]
         case "test_input_required_result_prompt":

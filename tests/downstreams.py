@@ -135,7 +135,7 @@ async def opened(
 
 @asynccontextmanager
 async def healthy(here: Opened, key: str = "healthy", least: int = 50) -> AsyncIterator[None]:
-    """Call a healthy server while the block runs, and at least `least` times; no call may fail."""
+    """Call a healthy server while the block runs, and at least `least` times. No call may fail."""
     stop = asyncio.Event()
     done = 0
 

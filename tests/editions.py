@@ -1,12 +1,12 @@
-"""Editions of one catalogue, each told apart from all others, and the process that publishes them for a test.
+"""Editions of one catalogue, each different from all others, and the process that publishes them for a test.
 
     python tests/editions.py once STORE NUMBER MODEL   publish one edition and end
     python tests/editions.py open STORE COUNT          fork so many processes that open the store at once
     python tests/editions.py loop                      for each line `FIRST KILL_AT STORE` of stdin, fork a writer
 
-STORE is the path of a SQLite file, or an address. A writer publishes edition after edition from FIRST, saying each
+STORE is the path of a SQLite file, or an address. A writer publishes edition after edition from FIRST, and prints each
 number once it is published. It is killed by the test, or kills itself with SIGKILL at the KILL_AT-th statement that it
-sends to the database. Forking saves the start of Python for each of many kills; the forking process does nothing else.
+sends to the database. Forking saves the start of Python for each of many kills. The forking process does nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real OpenAI-compatible embeddings endpoint on loopback, which can misbehave in every way that a test asks for."""
+"""A real OpenAI-compatible embeddings endpoint on loopback that can misbehave in many ways."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embedders import hash_vector
 
 
 class Endpoint(ThreadingHTTPServer):
-    """The server; `manner` says how it answers, `seen` holds what it was sent."""
+    """The server. `manner` says how it answers, and `seen` holds the requests."""
 
     daemon_threads = True
 
@@ -34,7 +34,7 @@ class Endpoint(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, *_: object) -> None:
-        """A client that leaves is part of the tests."""
+        """Ignore a client that disconnects: some tests do."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _rows(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Vectors three times too long: a client has to bring them to unit length."""
+    """Return vectors of length three, which a client has to normalize."""
     dimension = body.get("dimensions", 64)
     vectors = [(3 * hash_vector(text, dimension)).tolist() for text in body["input"]]
     return [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]

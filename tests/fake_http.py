@@ -1,4 +1,4 @@
-"""An MCP server over HTTP that misbehaves on request and records every request with its headers; no SDK."""
+"""An MCP server over HTTP that misbehaves on request and records every request with its headers. No SDK."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class FakeHttp(ThreadingHTTPServer):
-    """Listens on a local port; `seen` holds (method, path, headers, body) of every request."""
+    """Listens on a local port. `seen` holds (method, path, headers, body) of every request."""
 
     daemon_threads = True
     block_on_close = False

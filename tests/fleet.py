@@ -1,4 +1,4 @@
-"""Several `toolscout serve --http` over one database, a load balancer that knows them, and clients that never rest."""
+"""Several `toolscout serve --http` over one database, a load balancer in front of them, and busy clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REQUESTS_EACH = 20
 
 
 def ask(port: int, path: str) -> tuple[int, dict[str, Any]]:
-    """Ask a replica something outside MCP; nobody there is status 0."""
+    """Send a GET request to a replica. The status is 0 if nobody answers."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)
@@ -62,7 +62,7 @@ class Replica:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def start(self) -> None:
-        """Start the process; it is ready some time later."""
+        """Start the process. `until` waits until it is ready."""
         command = [sys.executable, "-m", "toolscout", "serve", "--config", str(self.folder / "mcp.json")]
         command += ["--store", self.store, "--http", str(self.port), "--diagnostics", str(self.diagnostics)]
         environment = {**os.environ, "TOOLSCOUT_DRAIN_S": "1", "TOOLSCOUT_EMBEDDER": "none"}
@@ -70,7 +70,7 @@ class Replica:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill the process."""
         assert self.process is not None
         self.killed_at = time.monotonic()
         self.process.kill()
@@ -87,7 +87,7 @@ class Replica:
         return (self.folder / f"serve-{self.number}.log").read_text("utf-8", "replace")
 
     async def until(self, *, ready: bool) -> float:
-        """Wait until it says that it is ready, or that it is not; return how long that took."""
+        """Wait until `/readyz` says that it is ready, or not ready. Return how long that took."""
         began = time.monotonic()
         while (await asyncio.to_thread(ask, self.diagnostics, "/readyz"))[0] != (200 if ready else 503):
             assert time.monotonic() - began < WAIT_S, self.log()[-3_000:]
@@ -97,7 +97,7 @@ class Replica:
 
 @dataclass
 class Load:
-    """What clients saw: answers by replica, and failures that no load balancer could have spared them."""
+    """What clients saw: answers by replica, and the failures that a load balancer could not hide."""
 
     answers: dict[int, int] = field(default_factory=dict)
     stale: int = 0
@@ -109,19 +109,19 @@ class Load:
         """How many requests were answered."""
         return sum(self.answers.values())
 
-    def note(self, replica: Replica, request: Request, got: Any) -> None:
+    def note(self, replica: Replica, request: Request, result: Any) -> None:
         """Count an answer."""
-        if got.is_error:
-            self.failures.append(f"replica {replica.number}: {request}: {got.content}")
+        if result.is_error:
+            self.failures.append(f"replica {replica.number}: {request}: {result.content}")
             return
         self.answers[replica.number] = self.answers.get(replica.number, 0) + 1
-        self.stale += bool((got.structured_content or {}).get("metadata", {}).get("stale"))
+        self.stale += bool((result.structured_content or {}).get("metadata", {}).get("stale"))
 
     async def grows(self, by: int) -> None:
         """Wait until so many more requests were answered."""
         wanted = self.total + by
         async with asyncio.timeout(WAIT_S):
-            while self.total < wanted:  # noqa: ASYNC110 - the clients have better things to do than to tell
+            while self.total < wanted:  # noqa: ASYNC110 - an event for each answer would slow the clients down
                 await asyncio.sleep(0.01)
 
 
@@ -161,12 +161,12 @@ class Fleet:
                 await asyncio.gather(probing, *working)
 
     async def _probe(self, stop: asyncio.Event) -> None:
-        """Ask for readiness, as load balancers do; when nobody is ready, all are better than none."""
+        """Ask every replica for readiness, as load balancers do."""
         while not stop.is_set():
-            said = await asyncio.gather(
+            answers = await asyncio.gather(
                 *(asyncio.to_thread(ask, replica.diagnostics, "/readyz") for replica in self.replicas)
             )
-            for replica, (status, _) in zip(self.replicas, said, strict=True):
+            for replica, (status, _) in zip(self.replicas, answers, strict=True):
                 replica.ready = status == 200
             await asyncio.sleep(0.05)
 
@@ -177,7 +177,7 @@ class Fleet:
         return ready[next(self._turn) % len(ready)]
 
     async def _work(self, load: Load, stop: asyncio.Event) -> None:
-        """Send one request after the other; one that never reached a replica goes to the next, as with any proxy."""
+        """Send one request after the other. A request that never reached a replica goes to the next one."""
         requests = itertools.cycle(_REQUESTS)
         unsent: Request | None = None
         while not stop.is_set():
@@ -187,7 +187,7 @@ class Fleet:
     async def _talk(
         self, load: Load, replica: Replica, stop: asyncio.Event, requests: Iterator[Request], waiting: Request | None
     ) -> Request | None:
-        """Talk to one replica for a while; return the request that could not be sent."""
+        """Send some requests to one replica. Return the request that could not be sent."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(WAIT_S), Client(replica.url, mode=MODERN) as client:
@@ -210,5 +210,5 @@ class Fleet:
 
 
 def _never_sent(error: Exception) -> bool:
-    """Tell whether nobody was there to take the request: all else may have taken effect, and is a failure."""
+    """Tell whether the request never reached a replica. In every other case it may have taken effect."""
     return ExceptionGroup("", [error]).subgroup(ConnectError) is not None

@@ -1,4 +1,4 @@
-"""A gateway on a port of this machine that asks who is calling, over scripted servers, in this process."""
+"""A gateway with authentication on a local port, in this process, in front of scripted servers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Counting:
-    """A store that writes down which of its methods was asked for."""
+    """A store that records which of its methods are used."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class Counting:
 
 @dataclass
 class Guarded:
-    """What is served, and what stands behind it."""
+    """The gateway that is served, and the parts behind it."""
 
     url: str
     scout: Scout
@@ -103,7 +103,7 @@ class Guarded:
         return answer["result"]
 
     async def names(self, token: str) -> list[str]:
-        """Return the names that a caller is listed."""
+        """Return the names of the tools that a caller can list."""
         return [tool["name"] for tool in (await self.told(token, "tools/list"))["result"]["tools"]]
 
     async def key(self, tenant: str, user: str | None = None, **more: Any) -> str:
@@ -126,26 +126,26 @@ async def guarded(
     surface: str = "compact",
     **settings: Any,
 ) -> AsyncIterator[Guarded]:
-    """Serve these servers, by tenant, to whoever has a key of the store or a token of the issuer."""
-    chosen = Settings(**{"store": "memory:", "reindex_interval_s": 0.05, **settings})
+    """Serve these servers, by tenant, to callers with an API key of the store or a token of the issuer."""
+    options = Settings(**{"store": "memory:", "reindex_interval_s": 0.05, **settings})
     if issuer is not None:
-        chosen = replace(chosen, auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
+        options = replace(options, auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
     rules, clock = Rules(policy), Clock()
-    store = Counting(open_store(chosen, rules))
-    behind = list({server.key: server for its in (servers or {}).values() for server in its}.values())
-    for server in behind:
+    store = Counting(open_store(options, rules))
+    all_servers = list({server.key: server for its in (servers or {}).values() for server in its}.values())
+    for server in all_servers:
         server.tenants = tuple(tenant for tenant, its in (servers or {}).items() if server in its)
     async with Scout(
         store=store,  # type: ignore[arg-type]
         embedder=HashEmbedder(),
-        settings=chosen,
+        settings=options,
         rules=rules,
-        servers=behind,  # type: ignore[arg-type]
+        servers=all_servers,  # type: ignore[arg-type]
     ) as scout:
-        gateway = Gateway(scout, settings=chosen, surface=surface, authenticated=True)
-        authentication = authentication_for(chosen, scout.api_keys.find, clock=clock)
+        gateway = Gateway(scout, settings=options, surface=surface, authenticated=True)
+        authentication = authentication_for(options, scout.api_keys.find, clock=clock)
         with bind("127.0.0.1", 0) as listening:
             port = listening.getsockname()[1]
-            app = make_app(gateway, chosen, allowed_hosts("127.0.0.1", port), authentication)
+            app = make_app(gateway, options, allowed_hosts("127.0.0.1", port), authentication)
             async with serve_in_background(app, listening), httpx2.AsyncClient(timeout=WAIT_S) as http:
-                yield Guarded(f"http://127.0.0.1:{port}/mcp", scout, gateway, store, clock, http, behind)
+                yield Guarded(f"http://127.0.0.1:{port}/mcp", scout, gateway, store, clock, http, all_servers)

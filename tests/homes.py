@@ -1,4 +1,4 @@
-"""Homes of people who use agent hosts: where each host keeps its servers, and what a folder holds."""
+"""Home folders of users of agent hosts: where each host keeps its servers, and the contents of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real issuer of access tokens on loopback: metadata, keys that rotate, a signature of whatever a test asks for."""
+"""A real issuer of access tokens on loopback, with metadata and keys that rotate. It signs any claims for a test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 
 class Issuer(ThreadingHTTPServer):
-    """Signs with its newest key; `asked` holds the path of every request, `down` makes it answer nothing but errors."""
+    """Signs with its newest key. `asked` holds the path of every request. With `down`, every answer is an error."""
 
     daemon_threads = True
     block_on_close = False
@@ -44,21 +44,28 @@ class Issuer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def rotate(self, algorithm: str = "ES256", *, keep: bool = False) -> str:
-        """Sign with a new key from now on; the others are published no longer, unless they are kept."""
+        """Sign with a new key from now on. The old keys are no longer published, unless `keep` is set."""
         self.kid = f"key-{len(self.keys)}-{time.monotonic_ns()}"
-        made: PrivateKey = (
+        key: PrivateKey = (
             rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
             if algorithm.startswith(("RS", "PS"))
             else ec.generate_private_key(ec.SECP256R1())
         )
-        self.keys = {**(self.keys if keep else {}), self.kid: made}
+        self.keys = {**(self.keys if keep else {}), self.kid: key}
         return self.kid
 
     def claims(self, **other: Any) -> dict[str, Any]:
-        """Write good claims; what is given as None is left out."""
+        """Return valid claims. A claim that is None is omitted."""
         now = int(time.time())
-        said = {"iss": self.url, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600, "tenant": "acme", **other}
-        return {name: value for name, value in said.items() if value is not None}
+        claims = {
+            "iss": self.url,
+            "aud": AUDIENCE,
+            "sub": "ann",
+            "iat": now,
+            "exp": now + 600,
+            "tenant": "acme",
+        } | other
+        return {name: value for name, value in claims.items() if value is not None}
 
     def token(self, *, headers: Mapping[str, Any] | None = None, key: PrivateKey | None = None, **claims: Any) -> str:
         """Sign a token, with the newest key unless another is given."""

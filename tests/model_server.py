@@ -1,4 +1,4 @@
-"""A model that answers from a script, behind an HTTP server that speaks a chat API and refuses what that refuses."""
+"""A model that answers from a script, behind an HTTP server with a chat API. It refuses what the real API refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chat_apis import check_anthropic_messages, check_anthropic_tools, check_ope
 from web import serving
 
 Call = tuple[str, Any]
-"""The name of a tool, and the arguments: a text is sent as it is, also where it is not JSON."""
+"""The name of a tool, and the arguments. Text is sent as it is, even if it is not JSON."""
 Step = str | list[Call]
 """What the model says, or the tools that it calls."""
 
@@ -37,13 +37,13 @@ class ScriptedModel:
         return {tool.get("function", tool)["name"] for tool in self.bodies[number].get("tools", ())}
 
     def results(self, number: int) -> list[str]:
-        """Return what tools had answered since the model spoke last."""
+        """Return the results of tools since the last message of the model."""
         last = self.bodies[number]["messages"]
         spoken = max(place for place, message in enumerate(last) if message["role"] == "assistant")
         return [text for message in last[spoken + 1 :] for text in _texts(message)]
 
     def step(self, body: dict[str, Any]) -> Step:
-        """Take the next step; a tool that was not offered cannot be called."""
+        """Return the next step. A tool that was not offered cannot be called."""
         self.bodies.append(body)
         step = self.script[len(self.bodies) - 1]
         called = set() if isinstance(step, str) else {name for name, _ in step}
@@ -76,9 +76,9 @@ def openai_reply(model: ScriptedModel, headers: Mapping[str, str], body: dict[st
             {
                 "id": f"call_{len(model.bodies)}_{number}",
                 "type": "function",
-                "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
+                "function": {"name": name, "arguments": value if isinstance(value, str) else json.dumps(value)},
             }
-            for number, (name, given) in enumerate(step)
+            for number, (name, value) in enumerate(step)
         ]
     reason = "stop" if isinstance(step, str) else "tool_calls"
     return {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
@@ -95,15 +95,15 @@ def anthropic_reply(model: ScriptedModel, headers: Mapping[str, str], body: dict
     if isinstance(step, str):
         return {"type": "message", "content": [{"type": "text", "text": step}], "stop_reason": "end_turn"}
     calls = [
-        {"type": "tool_use", "id": f"toolu_{len(model.bodies)}_{number}", "name": name, "input": given}
-        for number, (name, given) in enumerate(step)
+        {"type": "tool_use", "id": f"toolu_{len(model.bodies)}_{number}", "name": name, "input": arguments}
+        for number, (name, arguments) in enumerate(step)
     ]
     return {"type": "message", "content": calls, "stop_reason": "tool_use"}
 
 
 @asynccontextmanager
 async def scripted_model(path: str, reply: Reply, script: Sequence[Step]) -> AsyncIterator[ScriptedModel]:
-    """Serve a scripted model on a port of this machine until the end of the block; all of its script must be used."""
+    """Serve a scripted model on a port of this machine until the end of the block. All of its script must be used."""
     model = ScriptedModel(list(script))
 
     async def answer(request: Request) -> JSONResponse:

@@ -1,6 +1,6 @@
-"""What every ranker answers over the bundled sample, as plain data: for one process to compare with another.
+"""The answers of every ranker over the bundled sample as plain data, so that two processes can be compared.
 
-python tests/orders.py STORE_URL SEED    index the sample in an order of chance and print the answers as JSON
+python tests/orders.py STORE_URL SEED    index the sample in a random order and print the answers as JSON
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUERIES = (
 async def answers(
     url: str, seed: int, embedder: Embedder | None = None, settings: Settings | None = None
 ) -> dict[str, Any]:
-    """Index in a shuffled order, in two parts, and ask everything; scores are kept to the last bit."""
+    """Index in a shuffled order, in two parts, and send every query. Scores are not rounded."""
     rows = [json.loads(line) for line in sample.path().read_text("utf-8").splitlines()]
     random.Random(seed).shuffle(rows)
     servers = sorted({row.get("server", "") for row in rows})
@@ -38,13 +38,13 @@ async def answers(
     async with Scout.open(store=url, embedder=embedder, settings=settings) as scout:
         await scout.index_tools([row for row in rows if row.get("server", "") in first])
         await scout.index_tools([row for row in rows if row.get("server", "") not in first])
-        told: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for ranker in RANKERS:
             for query, answer in zip(QUERIES, await scout.search_tools(list(QUERIES), ranker=ranker), strict=True):
-                told[f"{ranker}: {query}"] = [[match.tool.key, match.score] for match in answer]
-        key = told[f"hybrid: {QUERIES[0]}"][0][0]
-        told["related"] = [[match.tool.key, match.relationship] for match in await scout.get_related_tools(key)]
-        return told
+                result[f"{ranker}: {query}"] = [[match.tool.key, match.score] for match in answer]
+        key = result[f"hybrid: {QUERIES[0]}"][0][0]
+        result["related"] = [[match.tool.key, match.relationship] for match in await scout.get_related_tools(key)]
+        return result
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The corpus of poisoned definitions and of benign ones that look like them, in two halves by hash.
 
-The rules were tuned on the development half alone; of the held-out half only the rates were looked at.
+The rules were tuned on the development half alone. Of the held-out half only the rates were looked at.
 """
 
 from __future__ import annotations

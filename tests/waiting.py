@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]], patience_s: float) -> None:
-    """Ask until it is so; nobody tells us when, so this cannot wait for an event."""
+    """Check a condition until it is true. Another process decides it, so there is no event to wait for."""
     async with asyncio.timeout(patience_s):
         while not await condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:
-    """Serve an app and give its address; the socket listens before anybody asks, so that nobody has to wait."""
+    """Serve an app and yield its address. The socket listens already, so that no client has to wait."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(1024)

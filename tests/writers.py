@@ -15,7 +15,7 @@ PATIENCE_S = 60.0
 
 
 class Writers:
-    """The process that forks writers, and what it says."""
+    """The process that forks writers, and its output."""
 
     def __init__(self) -> None:
         script = Path(__file__).parent / "editions.py"
@@ -35,7 +35,7 @@ class Writers:
         return next(number for word, number in self.said() if word == "writer")
 
     def said(self, patience_s: float = PATIENCE_S) -> Iterator[tuple[str, int]]:
-        """Give what is said, line by line, until patience is at its end."""
+        """Yield the lines of the output, each a word and a number, until `patience_s` have passed."""
         assert self._process.stdout
         until = time.monotonic() + patience_s
         while True:
@@ -50,20 +50,20 @@ class Writers:
             self._left += more
 
     def kill(self, writer: int, after_s: float) -> list[int]:
-        """Kill the writer after a while; return the editions that it said it had published."""
+        """Kill the writer after a while. Return the editions that it has published."""
         early = [number for _, number in self.said(after_s)]
         os.kill(writer, signal.SIGKILL)
         return [*early, *self.last_words()]
 
     def last_words(self) -> list[int]:
-        """Wait until the writer is dead, killed; return the editions that it said it had published."""
+        """Wait until the writer was killed. Return the editions that it has published."""
         published = []
         for word, number in self.said():
             if word == "ended":
                 assert number == -signal.SIGKILL
                 return published
             published.append(number)
-        raise TimeoutError("the writer lives on")
+        raise TimeoutError("the writer has not ended")
 
     def close(self) -> None:
         """End the forking process."""

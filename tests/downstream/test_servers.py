@@ -55,9 +55,9 @@ async def test_titles_with_the_same_slug_get_different_slugs_and_keep_them(tmp_p
     await downstream.apply(of("My Server"))
     assert set(downstream.servers) == {add_suffix("My-Server", "My Server")}
     await downstream.close()
-    known = DownstreamServers(of("My Server"), QUICK, stored_titles={"My-Server": "My_Server"})
-    assert set(known.servers) == {add_suffix("My-Server", "My Server")}
-    await known.close()
+    restarted = DownstreamServers(of("My Server"), QUICK, stored_titles={"My-Server": "My_Server"})
+    assert set(restarted.servers) == {add_suffix("My-Server", "My Server")}
+    await restarted.close()
 
 
 async def test_closing_twice_and_closing_before_starting_are_harmless(tmp_path):

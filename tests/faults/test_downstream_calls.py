@@ -1,4 +1,4 @@
-"""A server that fails during a call fails that call with a clear error; other calls go on, nothing is sent twice."""
+"""A server that fails during a call fails that call with a clear error. Other calls go on, nothing is sent twice."""
 
 import asyncio
 from dataclasses import replace
@@ -79,7 +79,7 @@ async def test_at_the_deadline_the_call_is_cancelled_at_the_server_and_its_slot_
 @guarantee("fault:hang")
 async def test_a_call_that_waits_for_a_slot_until_its_deadline_is_not_sent(tmp_path):
     class Thinking:
-        """An agent that answers on request; the call that asks it has no deadline until then."""
+        """An agent that answers on request. The call that asks it has no deadline until then."""
 
         def __init__(self):
             self.capabilities = {"elicitation": {"form": {}}}

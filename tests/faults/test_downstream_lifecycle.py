@@ -32,7 +32,7 @@ async def test_servers_that_are_slow_or_never_start_delay_nobody(tmp_path):
             status = (await here.state("leaving", "failed")).status
             assert "exit 4" in status.detail
             assert "cannot find my settings" in status.stderr
-            # A call to a server that is still starting waits for it; one to a server that is down fails at once.
+            # A call to a server that is still starting waits for it. One to a server that is down fails at once.
             assert (await here.call("slow", "echo"))["content"][0]["text"] == "ok"
             with pytest.raises(ServerUnavailableError, match="nothing was sent"):
                 await here.call("missing", "echo")

@@ -122,11 +122,11 @@ async def test_huge_definitions_leave_nothing_behind_in_memory() -> None:
         tracemalloc.start()
         try:
             report = await scout.index_tools([*rows, *GOOD])
-            left, peak = tracemalloc.get_traced_memory()
+            memory, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     assert (report.unchanged, len(report.dropped)) == (3, 10)
-    assert left < size, "more than one of ten is still held"
+    assert memory < size, "more than one of ten is still held"
     assert peak < 6 * size, "all ten were held at once"
 
 
@@ -164,10 +164,10 @@ async def test_a_reference_to_the_network_or_a_file_is_kept_and_never_fetched(li
     }
     row = {**GOOD[0], "input_schema": schema, "output_schema": {"$ref": address}}
     async with _open(tools=[row]) as scout:
-        found = await scout.search_tools("count sheep remote", detail="full", max_tokens=2_000)
+        answer = await scout.search_tools("count sheep remote", detail="full", max_tokens=2_000)
         (match,) = await scout.get_tool_details("local__good_0")
         await scout.get_related_tools("local__good_0")
-    assert found[0].tool.input_schema == match.tool.input_schema == schema
+    assert answer[0].tool.input_schema == match.tool.input_schema == schema
     assert match.tool.output_schema == {"$ref": address}
     with pytest.raises(BlockingIOError):
         listener.accept()

@@ -18,13 +18,13 @@ pytestmark = guarantee("catalog:collision")
 
 
 def _open(tools: Sequence[dict[str, Any]] | None = None) -> Scout:
-    # Look-alikes are quarantined by default: what is asked here is whether they are kept apart.
+    # Look-alikes are quarantined by default. These tests check that they are different tools.
     settings = Settings(quarantine=False)
     return Scout.open(tools=tools, store="memory:", embedder=HashEmbedder(), settings=settings)
 
 
 async def _index(rows: Sequence[dict[str, Any]]) -> tuple[IndexReport, dict[str, str]]:
-    """Index rows into a new catalogue; return the report, and key -> description."""
+    """Index rows into a new catalogue. Return the report, and key -> description."""
     async with _open() as scout:
         report = await scout.index_tools(rows)
         return report, {match.tool.key: match.tool.description for match in await scout.list_tools(page_size=100)}
@@ -102,15 +102,15 @@ def test_servers_that_map_to_one_slug_get_the_same_slugs_in_every_order() -> Non
 
 
 def test_a_server_that_has_a_slug_keeps_it_whoever_comes_or_goes() -> None:
-    known = {slug: title for title, slug in assign_slugs(TITLES, {}).items()}
-    assert assign_slugs(TITLES, known) == {title: slug for slug, title in known.items()}
-    del known["my-server"]
-    assert assign_slugs(["my/server"], known)["my/server"] in known
+    stored_titles = {slug: title for title, slug in assign_slugs(TITLES, {}).items()}
+    assert assign_slugs(TITLES, stored_titles) == {title: slug for slug, title in stored_titles.items()}
+    del stored_titles["my-server"]
+    assert assign_slugs(["my/server"], stored_titles)["my/server"] in stored_titles
 
 
-def test_a_slug_that_looks_like_one_kept_apart_is_not_shared() -> None:
-    apart = assign_slugs(["a b", "a-b"], {})["a b"]
-    slugs = assign_slugs(["a b", "a-b", apart], {})
+def test_a_title_that_equals_the_slug_of_another_server_gets_its_own_slug() -> None:
+    suffixed = assign_slugs(["a b", "a-b"], {})["a b"]
+    slugs = assign_slugs(["a b", "a-b", suffixed], {})
     assert len(set(slugs.values())) == 3
 
 

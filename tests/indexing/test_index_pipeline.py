@@ -1,4 +1,4 @@
-"""The index walk: what is new, changed, unchanged, removed; what is published; what survives."""
+"""The index pipeline: which tools are new, changed, unchanged or removed, and what is published."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def test_the_same_text_under_two_names_is_embedded_once(open_scout: Callab
     assert (report.new, report.embedded) == (2, 1)
 
 
-async def test_progress_is_told_up_to_the_end(open_scout: Callable[..., Scout]) -> None:
+async def test_progress_is_reported_up_to_the_end(open_scout: Callable[..., Scout]) -> None:
     told: list[tuple[int, int]] = []
     rows = [{"name": f"tool_{number}"} for number in range(150)]
     async with open_scout() as scout:

@@ -1,4 +1,4 @@
-"""Who wins: the config's overlay over the author, the author over inference."""
+"""Precedence of labels: the overlay of the config, then the author's labels, then inference."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_an_overlay_of_another_tool_changes_nothing() -> None:
         (True, True, False, False),
     ],
 )
-def test_whether_a_tool_is_enabled_is_decided_by_the_nearest_word(
+def test_the_most_specific_setting_decides_whether_a_tool_is_enabled(
     raw: bool | None, whole: bool | None, one: bool | None, enabled: bool
 ) -> None:
-    given = RAW if raw is None else {**RAW, "enabled": raw}
-    assert _tool(given, Overlay(enabled=whole), Overlay(enabled=one)).enabled is enabled
+    definition = RAW if raw is None else {**RAW, "enabled": raw}
+    assert _tool(definition, Overlay(enabled=whole), Overlay(enabled=one)).enabled is enabled
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_whether_a_tool_is_enabled_is_decided_by_the_nearest_word(
         (False, None, True, True),
     ],
 )
-def test_trust_is_the_operators_to_give(server: bool, whole: bool | None, one: bool | None, trusted: bool) -> None:
+def test_only_the_operator_can_declare_trust(server: bool, whole: bool | None, one: bool | None, trusted: bool) -> None:
     tool = _tool(
         {**RAW, "trusted": True, "annotations": {"readOnlyHint": True}},
         Overlay(trusted=whole),
@@ -101,12 +101,12 @@ def test_trust_is_the_operators_to_give(server: bool, whole: bool | None, one: b
 
 
 def test_an_overlay_leaves_the_fingerprint_and_changes_the_stamp() -> None:
-    plain, laid = _tool(RAW), _tool(RAW, WHOLE, ONE)
-    assert plain.fingerprint == laid.fingerprint
-    assert stamp_of(plain) != stamp_of(laid)
+    plain, overlaid = _tool(RAW), _tool(RAW, WHOLE, ONE)
+    assert plain.fingerprint == overlaid.fingerprint
+    assert stamp_of(plain) != stamp_of(overlaid)
 
 
-def test_inference_fills_only_what_nobody_gave() -> None:
+def test_inference_fills_only_missing_labels() -> None:
     bare = {"name": "send_email", "description": "Send an email."}
     inferred = enrich_tool(_tool(bare)).tool
     assert (inferred.category, inferred.tags) == ("communication", ("email",))
@@ -114,8 +114,8 @@ def test_inference_fills_only_what_nobody_gave() -> None:
     assert (own.category, own.tags) == ("Mine", ("email",))
     tagged = enrich_tool(_tool({**bare, "_meta": {"tags": ["post"]}})).tool
     assert (tagged.category, tagged.tags) == ("communication", ("post",))
-    laid = enrich_tool(_tool(bare, Overlay(category="Ours", tags=("ours",)))).tool
-    assert (laid.category, laid.tags) == ("Ours", ("ours",))
+    overlaid = enrich_tool(_tool(bare, Overlay(category="Ours", tags=("ours",)))).tool
+    assert (overlaid.category, overlaid.tags) == ("Ours", ("ours",))
 
 
 def test_a_tool_is_found_by_every_word_that_describes_it() -> None:
@@ -134,8 +134,8 @@ def test_a_tool_is_found_by_every_word_that_describes_it() -> None:
         "examples": ["forward the invoice"],
     }
     entry = enrich_tool(_tool(raw))
-    asked = "push report v2 paperwork recipient address mailbox courier pigeon urgency logistics dispatch invoice"
-    assert set(query_terms(asked)) <= set(entry.terms.words)
+    request = "push report v2 paperwork recipient address mailbox courier pigeon urgency logistics dispatch invoice"
+    assert set(query_terms(request)) <= set(entry.terms.words)
 
 
 def test_the_text_that_is_embedded_says_name_server_description_and_parameters() -> None:
@@ -151,4 +151,4 @@ def test_parameters_are_read_to_a_bound_and_odd_schemas_break_nothing() -> None:
     nested = {"properties": {"a": {"items": {"properties": {"b": {"properties": {"c": {"properties": {"d": {}}}}}}}}}}
     assert [name for name, _ in parameters(nested)] == ["a", "b", "c"]
     for odd in ({"properties": []}, {"properties": {"a": True}}, {"properties": {"a": {"enum": 5, "items": []}}}):
-        assert all(said == "" for _, said in parameters(odd))
+        assert all(text == "" for _, text in parameters(odd))

@@ -85,18 +85,18 @@ RANKERS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 async def scout(
     request: pytest.FixtureRequest, embedder: object, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Scout]:
-    """Give a scout over a file with all scripts; the one on SQLite was closed and opened again."""
+    """Return a scout over tools in all scripts. The one on SQLite was closed and opened again."""
     folder: Path = tmp_path_factory.mktemp("scripts")
     file, settings = folder / "tools.jsonl", Settings(quarantine=False)
     file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS), encoding="utf-8")
     url = "memory:" if request.param == "memory" else f"sqlite:///{folder / 'catalogue.db'}"
-    async with Scout.open(tools=file, store=url, embedder=embedder, settings=settings) as opened:
+    async with Scout.open(tools=file, store=url, embedder=embedder, settings=settings) as first:
         if request.param == "memory":
-            yield opened
+            yield first
             return
-    async with Scout.open(store=url, embedder=embedder, settings=settings) as opened:
-        assert (await opened.index_tools(file)).unchanged == len(SCRIPTS)
-        yield opened
+    async with Scout.open(store=url, embedder=embedder, settings=settings) as reopened:
+        assert (await reopened.index_tools(file)).unchanged == len(SCRIPTS)
+        yield reopened
 
 
 async def test_every_script_comes_back_as_it_was_written(scout: Scout) -> None:

@@ -29,10 +29,10 @@ def test_the_first_five_minutes_need_no_configuration(tmp_path: Path) -> None:
     assert "128 tools: 128 new" in indexed.stdout
     assert indexed.stderr == ""
     assert (tmp_path / "toolscout" / "catalogue.db").exists()
-    found = _run("search", "email", "the", "team", "--json", data=tmp_path)
-    assert found.returncode == 0
-    assert found.stderr == ""
-    assert "gmail__send_email" in [tool["key"] for tool in json.loads(found.stdout)["tools"]][:3]
+    search = _run("search", "email", "the", "team", "--json", data=tmp_path)
+    assert search.returncode == 0
+    assert search.stderr == ""
+    assert "gmail__send_email" in [tool["key"] for tool in json.loads(search.stdout)["tools"]][:3]
     described = _run("describe", "gmail__send_email", data=tmp_path)
     assert "Send a mail at once." in described.stdout
     wrong = _run("describe", "gmail__send_emial", data=tmp_path)
@@ -41,32 +41,30 @@ def test_the_first_five_minutes_need_no_configuration(tmp_path: Path) -> None:
     assert "Traceback" not in wrong.stderr
 
 
-def test_texts_of_any_script_leave_a_process_whole_whatever_its_locale(
-    toolscout: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_texts_of_any_script_are_printed_intact_in_any_locale(toolscout: Callable[..., Any], tmp_path: Path) -> None:
     file, store = tmp_path / "tools.jsonl", f"sqlite:///{tmp_path / 'catalogue.db'}"
     text = "向团队发送消息 שלח הודעה 📨"
     file.write_text(json.dumps({"name": "send", "description": text}), encoding="utf-8")
     toolscout("index", "--tools", str(file), "--store", store)
     env = {"LC_ALL": "C", "PYTHONIOENCODING": "", "PYTHONUTF8": "0"}
-    ran = _run("describe", "local__send", "--store", store, "--json", data=tmp_path, env=env)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert json.loads(ran.stdout)["tools"][0]["description"] == text
-    shown = _run("describe", "local__send", "--store", store, data=tmp_path, env=env)
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "local__send" in shown.stdout
+    as_json = _run("describe", "local__send", "--store", store, "--json", data=tmp_path, env=env)
+    assert (as_json.returncode, as_json.stderr) == (0, "")
+    assert json.loads(as_json.stdout)["tools"][0]["description"] == text
+    as_text = _run("describe", "local__send", "--store", store, data=tmp_path, env=env)
+    assert (as_text.returncode, as_text.stderr) == (0, "")
+    assert "local__send" in as_text.stdout
 
 
-def test_a_reader_that_leaves_early_causes_no_traceback(sample_store: str) -> None:
+def test_a_closed_pipe_causes_no_traceback(sample_store: str) -> None:
     arguments = ["list", "--detail", "full", "--page-size", "100", "--json", "--store", sample_store]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        told = process.stderr.read()
+        errors = process.stderr.read()
         process.wait(timeout=60)
-    assert "Traceback" not in told
-    assert "BrokenPipeError" not in told
+    assert "Traceback" not in errors
+    assert "BrokenPipeError" not in errors
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -74,18 +72,18 @@ def test_progress_goes_to_the_terminal_and_never_to_stdout(tmp_path: Path) -> No
     import pty
 
     ours, theirs = pty.openpty()
-    seen: list[bytes] = []
+    chunks: list[bytes] = []
 
     def read() -> None:
         try:
             while chunk := os.read(ours, 4_096):
-                seen.append(chunk)
+                chunks.append(chunk)
         except OSError:  # the other end is closed: the command has ended
             return
 
     reader = threading.Thread(target=read)
     reader.start()
-    ran = subprocess.run(
+    process = subprocess.run(
         [*COMMAND, "index", "--sample", "--store", "memory:"],
         stdout=subprocess.PIPE,
         stderr=theirs,
@@ -97,8 +95,8 @@ def test_progress_goes_to_the_terminal_and_never_to_stdout(tmp_path: Path) -> No
     os.close(theirs)
     reader.join(timeout=30)
     os.close(ours)
-    shown = b"".join(seen).decode("utf-8", "replace")
-    assert "embedding" in shown
-    assert "embedding" not in ran.stdout
-    assert "\x1b" not in ran.stdout
-    assert "128 new" in ran.stdout
+    terminal = b"".join(chunks).decode("utf-8", "replace")
+    assert "embedding" in terminal
+    assert "embedding" not in process.stdout
+    assert "\x1b" not in process.stdout
+    assert "128 new" in process.stdout

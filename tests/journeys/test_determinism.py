@@ -34,68 +34,68 @@ async def main():
     rows = json.loads(sys.stdin.readline())
     queries = json.loads(sys.stdin.readline())
     async with Scout.open(tools=rows) as scout:
-        found = []
+        answers = []
         for ranker in json.loads(sys.stdin.readline()):
             for answer in await scout.search_tools(queries, ranker=ranker, threshold=0):
-                found.append([[match.tool.key, match.score] for match in answer])
+                answers.append([[match.tool.key, match.score] for match in answer])
         related = await scout.get_related_tools("github__create_issue", limit=20)
-        found.append([[match.tool.key, match.relationship] for match in related])
-        print(json.dumps(found))
+        answers.append([[match.tool.key, match.relationship] for match in related])
+        print(json.dumps(answers))
 
 asyncio.run(main())
 """
 
 
-async def _found(scout: Scout) -> list[Any]:
-    found: list[Any] = []
+async def _answers(scout: Scout) -> list[Any]:
+    answers: list[Any] = []
     for ranker in RANKERS:
         for answer in await scout.search_tools(QUERIES, ranker=ranker, threshold=0):
-            found.append([[match.tool.key, match.score] for match in answer])
+            answers.append([[match.tool.key, match.score] for match in answer])
     related = await scout.get_related_tools("github__create_issue", limit=20)
-    found.append([[match.tool.key, match.relationship] for match in related])
-    return found
+    answers.append([[match.tool.key, match.relationship] for match in related])
+    return answers
 
 
 async def test_the_order_of_insertion_changes_no_place_and_no_score(
     sample_scout: Scout, open_scout: Callable[..., Scout], sample_rows: list[dict[str, Any]]
 ) -> None:
-    expected = await _found(sample_scout)
+    expected = await _answers(sample_scout)
     for seed in (1, 2):
         shuffled = list(sample_rows)
         random.Random(seed).shuffle(shuffled)
         async with open_scout(shuffled) as scout:
-            assert await _found(scout) == expected
+            assert await _answers(scout) == expected
 
 
-async def test_neither_does_indexing_in_pieces_or_a_file_instead_of_memory(
+async def test_indexing_in_parts_or_in_a_file_changes_no_place_and_no_score(
     sample_scout: Scout, open_scout: Callable[..., Scout], sample_rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    expected = await _found(sample_scout)
+    expected = await _answers(sample_scout)
     servers = sorted({row["server"] for row in sample_rows}, reverse=True)
     url = f"sqlite:///{tmp_path / 'catalogue.db'}"
     async with open_scout(store=url) as scout:
         for server in servers:
             await scout.index_tools([row for row in sample_rows if row["server"] == server])
-        assert await _found(scout) == expected
+        assert await _answers(scout) == expected
     async with open_scout(store=url) as scout:
-        assert await _found(scout) == expected
+        assert await _answers(scout) == expected
 
 
 async def test_another_process_with_another_hash_seed_agrees(
     sample_scout: Scout, sample_rows: list[dict[str, Any]]
 ) -> None:
-    expected = await _found(sample_scout)
-    given = "\n".join(json.dumps(value) for value in (sample_rows[::-1], QUERIES, RANKERS))
-    assert await asyncio.to_thread(_elsewhere, given) == expected
+    expected = await _answers(sample_scout)
+    request = "\n".join(json.dumps(value) for value in (sample_rows[::-1], QUERIES, RANKERS))
+    assert await asyncio.to_thread(_answers_of_another_process, request) == expected
 
 
-def _elsewhere(given: str) -> Any:
-    ran = subprocess.run(
+def _answers_of_another_process(request: str) -> Any:
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        input=given,
+        input=request,
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONHASHSEED": "4242"},
     )
-    return json.loads(ran.stdout)
+    return json.loads(process.stdout)

@@ -19,24 +19,24 @@ async def test_three_lines_find_a_tool() -> None:
     assert answer[:2] == answer.matches[:2]
 
 
-async def test_a_tool_is_found_looked_at_and_followed_to_its_relatives(sample_scout: Scout) -> None:
-    found = await sample_scout.search_tools("refund a payment", detail="minimal", top_k=1)
-    details = await sample_scout.get_tool_details(found[0].tool.key)
+async def test_a_search_leads_to_details_and_related_tools(sample_scout: Scout) -> None:
+    answer = await sample_scout.search_tools("refund a payment", detail="minimal", top_k=1)
+    details = await sample_scout.get_tool_details(answer[0].tool.key)
     assert "properties" in details[0].tool.input_schema
-    related = await sample_scout.get_related_tools(found[0].tool.key)
+    related = await sample_scout.get_related_tools(answer[0].tool.key)
     assert {match.tool.server for match in related} == {"stripe"}
 
 
 async def test_exploring_goes_from_categories_to_a_tool(sample_scout: Scout) -> None:
     categories = {item.name: item.count for item in await sample_scout.list_categories()}
-    listed = await sample_scout.list_tools(category="payments", detail="brief")
-    assert len(listed) == categories["payments"]
+    page = await sample_scout.list_tools(category="payments", detail="brief")
+    assert len(page) == categories["payments"]
     tags = [item.name for item in await sample_scout.list_tags()]
     tagged = await sample_scout.find_by_tags([tags[0]])
     assert len(tagged) > 0
 
 
-async def test_a_catalogue_in_a_file_is_there_tomorrow(tmp_path: Path) -> None:
+async def test_a_catalogue_in_a_file_can_be_opened_again(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catalogue.db'}"
     async with Scout.open(tools=[{"name": "send_letter", "description": "Send a letter."}], store=url) as scout:
         await scout.search_tools("letter")
@@ -57,7 +57,7 @@ async def test_a_generator_of_rows_is_enough() -> None:
         assert (await scout.list_tools()).metadata.total == 3
 
 
-async def test_without_anything_the_catalogue_lives_in_the_users_data_folder(
+async def test_by_default_the_catalogue_is_in_the_users_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -82,7 +82,7 @@ async def test_an_empty_catalogue_answers_and_suggests(tmp_path: Path) -> None:
     assert answer.metadata.total == 0
 
 
-async def test_every_error_of_ours_has_a_code_and_a_hint(sample_scout: Scout) -> None:
+async def test_every_error_has_a_code_and_a_hint(sample_scout: Scout) -> None:
     requests: list[tuple[str, dict[str, Any]]] = [
         ("search_tools", {"query": ""}),
         ("search_tools", {"query": "x", "ranker": "best"}),

@@ -26,10 +26,10 @@ QUICK = Settings(store="memory:", lease_s=0.1)
 
 @pytest.fixture
 async def store() -> AsyncIterator[Store]:
-    opened = open_store(QUICK, Rules())
-    await opened.open()
-    yield opened
-    await opened.close()
+    leases_store = open_store(QUICK, Rules())
+    await leases_store.open()
+    yield leases_store
+    await leases_store.close()
 
 
 async def test_a_free_lease_is_held_and_released(store: Store) -> None:

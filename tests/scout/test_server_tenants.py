@@ -92,9 +92,9 @@ async def test_a_decision_of_one_tenant_is_not_the_others() -> None:
 async def test_a_server_that_is_down_stays_in_the_catalogue_and_comes_back() -> None:
     server = FakeServer("crm", ROWS, tenants=("acme",))
     async with scout_over(server) as scout:
-        server.go_down("for a walk")
+        server.go_down("for maintenance")
         assert scout.servers.statuses()[0].state == "failed"
-        with pytest.raises(ServerUnavailableError, match="for a walk"):
+        with pytest.raises(ServerUnavailableError, match="for maintenance"):
             await scout.call_tool("crm__find_customer", caller=scout.narrow(ACME))
         assert await names(scout, ACME) == ["find_customer"]
         server.come_back()

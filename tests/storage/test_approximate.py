@@ -1,4 +1,4 @@
-"""Past `exact_rows` a graph answers: nearly the same tools, filters still inside, and never fewer than asked for."""
+"""Above `exact_rows`, a graph is searched: nearly the same tools, filtered inside the search, and never fewer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolscout.storage.postgres import candidates
 pytestmark = guarantee("store:contract")
 
 ROWS, LENGTH, LIMIT, LEAST_OVERLAP = 3_000, 48, 50, 0.95
-"""The overlap that is promised between the best 50 of the graph and the best 50 of all."""
+"""The guaranteed overlap between the best 50 of the graph and the best 50 of all."""
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +37,20 @@ def graph(matrix: Any) -> VectorIndex:
 
 
 def _unit(random: np.random.Generator, count: int) -> Any:
-    made = random.standard_normal((count, LENGTH), dtype=np.float32)
-    return made / np.linalg.norm(made, axis=1, keepdims=True)
+    vectors = random.standard_normal((count, LENGTH), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _overlaps(graph: VectorIndex, matrix: Any, allowed: Any) -> list[float]:
     exact = VectorIndex(matrix, exact_rows=ROWS)
     count = int(allowed.sum())
-    found = []
+    overlaps = []
     for query in _unit(np.random.default_rng(8), 25):
         best = graph.best_rows(query, allowed, count, LIMIT)
         assert len(best) == len(set(best.tolist())) == LIMIT
         assert allowed[best].all()
-        found.append(len(np.intersect1d(best, exact.best_rows(query, allowed, count, LIMIT))) / LIMIT)
-    return found
+        overlaps.append(len(np.intersect1d(best, exact.best_rows(query, allowed, count, LIMIT))) / LIMIT)
+    return overlaps
 
 
 def test_the_graph_finds_nearly_what_exact_search_finds(graph: VectorIndex, matrix: Any) -> None:
@@ -66,8 +66,8 @@ def test_a_filtered_graph_gives_allowed_rows_only_and_the_full_number(
     assert np.mean(_overlaps(graph, matrix, allowed)) >= 0.85
 
 
-def test_a_graph_that_loses_its_way_between_few_rows_is_not_the_last_word(graph: VectorIndex) -> None:
-    """Just more than `exact_rows` are allowed, most of them asked for: the graph alone comes back with fewer."""
+def test_if_the_graph_returns_too_few_rows_the_search_is_exact(graph: VectorIndex) -> None:
+    """Few more than `exact_rows` are allowed, and most of them are requested: the graph alone returns fewer."""
     allowed = np.zeros(ROWS, dtype=np.bool_)
     allowed[np.random.default_rng(10).permutation(ROWS)[:101]] = True
     fewer = 0
@@ -114,7 +114,7 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(
     ]
     for store in (exact, approximate):
         await publish(store, rows, embedder=HashEmbedder())
-    plans = _explained(monkeypatch)
+    plans = _record_plans(monkeypatch)
     if engine != "postgres-large":  # whose graph is in the database, built when publishing returns
         await asyncio.to_thread(_vectors(approximate).wait)
         assert _vectors(exact).exact
@@ -124,16 +124,16 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(
         for number in range(10):
             query = f"word{number} word{number + 20} word{number + 40}"
             best = {item.key for item in (await look_for(exact, query, 50, **narrow)).facets}
-            found = {item.key for item in (await look_for(approximate, query, 50, **narrow)).facets}
-            overlaps.append(len(best & found) / len(best))
+            approximate_best = {item.key for item in (await look_for(approximate, query, 50, **narrow)).facets}
+            overlaps.append(len(best & approximate_best) / len(best))
         assert np.mean(overlaps) >= LEAST_OVERLAP
     assert len(plans) == (20 if engine == "postgres-large" else 0)
     for plan in plans:
         assert "Index Scan using search_rows_hnsw_" in plan
 
 
-def _explained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Ask for the plan of every search by the graph of a database; so few rows would be sorted, were that not dear."""
+def _record_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the plan of every graph search in the database. Sorting is off: for so few rows it would be preferred."""
     plans: list[str] = []
     search = candidates.search_graph
 

@@ -36,16 +36,16 @@ INFINITE = base64.b64encode(bytes.fromhex("007c") * 64).decode()
 
 @pytest.fixture
 async def store() -> AsyncIterator[Store]:
-    """Give an empty store: what is refused is refused before any store is asked."""
-    made = open_store(Settings(store="memory:"), Rules())
-    await made.open()
-    yield made
-    await made.close()
+    """Return an empty store."""
+    empty = open_store(Settings(store="memory:"), Rules())
+    await empty.open()
+    yield empty
+    await empty.close()
 
 
 @pytest.fixture
 async def archive() -> bytes:
-    """Give a whole archive with something of every kind."""
+    """Return a whole archive with an item of every kind."""
     source, out = open_store(Settings(store="memory:"), Rules()), io.BytesIO()
     await source.open()
     await publish(source, many(40), own={"ann": many(2)}, embedder=HashEmbedder())
@@ -55,7 +55,7 @@ async def archive() -> bytes:
     return out.getvalue()
 
 
-async def imported(store: Store, archive: bytes) -> None:
+async def import_archive(store: Store, archive: bytes) -> None:
     await import_catalogue(store, lambda: io.BytesIO(archive), "the archive")
 
 
@@ -64,39 +64,39 @@ def first_of(rows: list[dict[str, Any]], kind: str) -> int:
 
 
 def change(kind: str, **fields: Any) -> Callable[[list[Any]], int]:
-    def changed(rows: list[Any]) -> int:
+    def edit(rows: list[Any]) -> int:
         number = first_of(rows, kind)
         rows[number].update(fields)
         return number + 1
 
-    return changed
+    return edit
 
 
 def twice(kind: str) -> Callable[[list[Any]], int]:
-    def changed(rows: list[Any]) -> int:
+    def edit(rows: list[Any]) -> int:
         number = first_of(rows, kind)
         rows.insert(number, rows[number])
         return number + 2
 
-    return changed
+    return edit
 
 
-def replaced(number: int, row: Any) -> Callable[[list[Any]], int]:
-    def changed(rows: list[Any]) -> int:
+def replace_row(number: int, row: Any) -> Callable[[list[Any]], int]:
+    def edit(rows: list[Any]) -> int:
         rows[number] = row
         return number + 1 if number >= 0 else len(rows) + number + 1
 
-    return changed
+    return edit
 
 
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        (replaced(0, {"format": "something else"}), "does not begin with"),
-        (replaced(0, {"format": "toolscout-catalogue", "version": 2, "model": ""}), "of version 2"),
-        (replaced(3, []), "not a JSON object"),
-        (replaced(3, {"kind": "secret"}), "unknown kind"),
-        (replaced(1, {"kind": "server", "key": "a", "title": "a", "trusted": True}), "before any scope"),
+        (replace_row(0, {"format": "something else"}), "does not begin with"),
+        (replace_row(0, {"format": "toolscout-catalogue", "version": 2, "model": ""}), "of version 2"),
+        (replace_row(3, []), "not a JSON object"),
+        (replace_row(3, {"kind": "secret"}), "unknown kind"),
+        (replace_row(1, {"kind": "server", "key": "a", "title": "a", "trusted": True}), "before any scope"),
         (twice("scope"), "comes twice"),
         (twice("server"), "comes twice"),
         (twice("tool"), "comes twice"),
@@ -126,7 +126,7 @@ def replaced(number: int, row: Any) -> Callable[[list[Any]], int]:
         (change("vector", f2="AAA="), None),
         (change("vector", f2=INFINITE), "a number that is not finite"),
         (change("end", tool=1), "but 42 came"),
-        (replaced(-1, {"kind": "tool"}), None),
+        (replace_row(-1, {"kind": "tool"}), None),
     ],
 )
 async def test_a_broken_archive_is_refused_with_its_line_and_nothing_is_imported(
@@ -134,28 +134,28 @@ async def test_a_broken_archive_is_refused_with_its_line_and_nothing_is_imported
 ) -> None:
     rows = [json.loads(line) for line in archive.splitlines()]
     number = broken(rows)
-    made = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     with pytest.raises(InputFileError, match=reason) as caught:
-        await imported(store, made)
+        await import_archive(store, lines)
     if reason:
         assert f"the archive, line {number}: " in caught.value.message
     assert await store.scopes() == []
     assert (await store.overview(Caller())).generation == 0
 
 
-@pytest.mark.parametrize("kept", [0, 1, 40, -1])
-async def test_an_archive_that_was_cut_off_is_refused(store: Store, archive: bytes, kept: int) -> None:
-    cut = b"".join(archive.splitlines(keepends=True)[:kept])
+@pytest.mark.parametrize("count", [0, 1, 40, -1])
+async def test_an_archive_that_was_cut_off_is_refused(store: Store, archive: bytes, count: int) -> None:
+    cut = b"".join(archive.splitlines(keepends=True)[:count])
     with pytest.raises(InputFileError, match="before its last line"):
-        await imported(store, cut)
+        await import_archive(store, cut)
     with pytest.raises(InputFileError, match="it is not JSON"):
-        await imported(store, cut + b'{"kind": "to')
+        await import_archive(store, cut + b'{"kind": "to')
     assert await store.scopes() == []
 
 
 async def test_a_line_nested_without_end_is_refused(store: Store) -> None:
     with pytest.raises(InputFileError, match="line 1: "):
-        await imported(store, b"[" * 100_000 + b"\n")
+        await import_archive(store, b"[" * 100_000 + b"\n")
 
 
 def test_an_item_comes_back_as_it_was_written_also_text_that_utf8_cannot_encode() -> None:

@@ -42,7 +42,7 @@ NARROWED: tuple[dict[str, Any], ...] = (
 
 
 def corpus() -> list[dict[str, Any]]:
-    """Write tools of several servers, some alike, some switched off, some labelled."""
+    """Return tools of several servers: some are alike, some are disabled, some have labels."""
     rows = many(160)
     rows += many(80, server="My Office", category="paper", tags=["even"])
     rows += [{**row, "server": "odd", "tags": ["rare", "even"][: 1 + at % 2]} for at, row in enumerate(many(40))]
@@ -52,7 +52,7 @@ def corpus() -> list[dict[str, Any]]:
 
 
 def own() -> list[dict[str, Any]]:
-    """Write tools of one user, half of which hide everyone's of the same key."""
+    """Return tools of one user. Half of them hide a shared tool with the same key."""
     return [{**row, "description": f"{row['description']} of mine"} for row in many(30)[::2]] + many(15, server="mine")
 
 
@@ -67,18 +67,20 @@ async def filled(url: str, **settings: Any) -> AsyncIterator[Scout]:
         yield scout
 
 
-async def told(scout: Scout, rankers: Sequence[str] = ("hybrid", "semantic", "keyword")) -> dict[str, Any]:
-    """Ask everything, and keep keys, scores and counts."""
+async def all_answers(scout: Scout, rankers: Sequence[str] = ("hybrid", "semantic", "keyword")) -> dict[str, Any]:
+    """Send every query as every caller, and return keys, scores and counts."""
     answers: dict[str, Any] = {}
     for number, caller in enumerate(CALLERS):
         for at, narrow in enumerate(NARROWED):
             for ranker in rankers[: 1 if at else None]:
                 try:
-                    found = await scout.search_tools(list(QUERIES), ranker=ranker, caller=caller, threshold=0, **narrow)
+                    results = await scout.search_tools(
+                        list(QUERIES), ranker=ranker, caller=caller, threshold=0, **narrow
+                    )
                 except ToolscoutError as error:
                     answers[f"{number} {at} {ranker} refused"] = (type(error), error.message, error.hint)
                     continue
-                for query, answer in zip(QUERIES, found, strict=True):
+                for query, answer in zip(QUERIES, results, strict=True):
                     answers[f"{number} {at} {ranker} {query}"] = (
                         [(match.tool.key, match.tool.owner, match.score) for match in answer],
                         answer.metadata.total,
@@ -97,13 +99,13 @@ async def told(scout: Scout, rankers: Sequence[str] = ("hybrid", "semantic", "ke
 @pytest.fixture(scope="module")
 async def expected() -> dict[str, Any]:
     async with filled("memory:") as scout:
-        return await told(scout)
+        return await all_answers(scout)
 
 
 def test_the_answers_are_worth_comparing(expected: dict[str, Any]) -> None:
-    found = [value[0] for name, value in expected.items() if "hybrid" in name and "refused" not in name]
-    assert sum(len(best) == 10 for best in found) > 50
-    assert len({str(best) for best in found}) > 60
+    rankings = [value[0] for name, value in expected.items() if "hybrid" in name and "refused" not in name]
+    assert sum(len(best) == 10 for best in rankings) > 50
+    assert len({str(best) for best in rankings}) > 60
     assert {value[0] for name, value in expected.items() if "refused" in name} == {
         UnknownCategoryError,
         UnknownServerError,
@@ -116,9 +118,9 @@ async def test_postgresql_gives_what_memory_gives(
     expected: dict[str, Any], database: Callable[[], str], resident_tools: int
 ) -> None:
     async with filled(database(), resident_tools=resident_tools) as scout:
-        found = await told(scout)
+        answers = await all_answers(scout)
         assert ("local" in scout._store.tenants_in_database) == (resident_tools == 0)
-    assert {name: value for name, value in found.items() if value != expected[name]} == {}
+    assert {name: value for name, value in answers.items() if value != expected[name]} == {}
 
 
 async def test_a_tenant_that_grows_and_shrinks_moves_there_and_back(
@@ -135,7 +137,7 @@ async def test_a_tenant_that_grows_and_shrinks_moves_there_and_back(
         assert [(match.tool.key, match.tool.owner, match.score) for match in answer] == expected[
             f"0 0 hybrid {QUERIES[0]}"
         ][0]
-        assert {name: value for name, value in (await told(scout, ())).items() if value != expected[name]} == {}
+        assert {name: value for name, value in (await all_answers(scout, ())).items() if value != expected[name]} == {}
         await scout.index_tools([{"name": "last", "server": "many"}])
         assert "local" not in scout._store.tenants_in_database
         assert (await scout.overview()).total == expected["0 overview"][0] - 158

@@ -1,4 +1,4 @@
-"""Every store: a filter works inside the search, so that the best of what it leaves comes back in full."""
+"""Every store: a filter works inside the search, so that the limit is filled with the best matching tools."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ async def haystack(store: Store) -> Store:
     ids=["tag", "category", "server"],
 )
 async def test_a_selective_filter_still_fills_the_limit(haystack: Store, narrow: dict[str, object]) -> None:
-    """None of the twelve is among the best of all 412 for this query: filtering afterwards would find none."""
+    """None of the twelve tools is among the best of all 412, so filtering after the search would find none."""
     unfiltered = await look_for(haystack, "create one invoice", limit=10)
     assert not [item for item in unfiltered.facets if item.server == "Workshop"]
-    found = await look_for(haystack, "create one invoice", limit=10, **narrow)
-    assert len(found.facets) == 10
-    assert {item.server for item in found.facets} == {"Workshop"}
+    candidates = await look_for(haystack, "create one invoice", limit=10, **narrow)
+    assert len(candidates.facets) == 10
+    assert {item.server for item in candidates.facets} == {"Workshop"}
 
 
 async def test_words_are_searched_within_the_filter_too(haystack: Store) -> None:
-    found = await look_for(haystack, "tune piano", limit=10, model_id="", tags=("rare",))
-    assert len(found.facets) == 10
+    candidates = await look_for(haystack, "tune piano", limit=10, model_id="", tags=("rare",))
+    assert len(candidates.facets) == 10
     assert not (await look_for(haystack, "create invoice", limit=10, model_id="", tags=("rare",))).facets
 
 
@@ -76,13 +76,13 @@ async def test_conditions_add_up(haystack: Store) -> None:
 @pytest.mark.parametrize("narrow", [{"tags": ("nope",)}, {"category": "nope"}, {"servers": ("nope",)}])
 async def test_a_filter_that_nothing_passes_leaves_nothing(haystack: Store, narrow: dict[str, object]) -> None:
     assert await keys(haystack, **narrow) == []
-    found = await look_for(haystack, "tune piano", **narrow)
-    assert found.facets == ()
-    assert found.cosine.shape == (1, 0)
+    candidates = await look_for(haystack, "tune piano", **narrow)
+    assert candidates.facets == ()
+    assert candidates.cosine.shape == (1, 0)
 
 
-async def test_frequencies_count_what_is_visible_not_what_is_asked_for(haystack: Store) -> None:
-    """How telling a word is must not depend on the filter, or scores of two requests could not be compared."""
+async def test_frequencies_count_all_visible_tools_whatever_the_filter(haystack: Store) -> None:
+    """The weight of a word must not depend on the filter, or scores of two requests could not be compared."""
     whole = await look_for(haystack, "tune piano")
     narrow = await look_for(haystack, "tune piano", tags=("odd",))
     assert whole.terms == narrow.terms

@@ -1,4 +1,4 @@
-"""Every store: signs of life, leases that one process at a time holds, and reading a whole catalogue for a move."""
+"""Every store: pings, leases that one process at a time holds, and reading a whole catalogue for an export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_one_holder_at_a_time_has_a_lease_and_may_renew_it(store: Store) -
     assert await store.lease("index:maps", "two", 60)
 
 
-async def test_a_lease_that_was_given_back_is_free_and_nobody_gives_back_anothers(store: Store) -> None:
+async def test_a_released_lease_is_free_and_only_its_holder_can_release_it(store: Store) -> None:
     assert await store.lease("index:mail", "one", 60)
     await store.release("index:mail", "two")
     assert not await store.lease("index:mail", "two", 60)
@@ -40,7 +40,7 @@ async def test_a_lease_that_was_given_back_is_free_and_nobody_gives_back_another
     await store.release("index:never", "two")
 
 
-async def test_a_lease_that_was_not_renewed_goes_to_the_next_who_asks(store: Store) -> None:
+async def test_a_lease_that_was_not_renewed_is_free_again(store: Store) -> None:
     assert await store.lease("index:mail", "dead", 0.05)
     ends = time.monotonic() + 10
     while not await store.lease("index:mail", "two", 60):
@@ -48,12 +48,12 @@ async def test_a_lease_that_was_not_renewed_goes_to_the_next_who_asks(store: Sto
     assert not await store.lease("index:mail", "dead", 60)
 
 
-async def test_of_many_who_ask_for_a_lease_at_once_one_gets_it(store: Store) -> None:
-    won = await asyncio.gather(*(store.lease("index:mail", f"holder {number}", 60) for number in range(20)))
-    assert won.count(True) == 1
+async def test_one_of_many_concurrent_holders_gets_the_lease(store: Store) -> None:
+    results = await asyncio.gather(*(store.lease("index:mail", f"holder {number}", 60) for number in range(20)))
+    assert results.count(True) == 1
 
 
-async def test_taking_and_giving_back_leases_changes_no_generation(store: Store) -> None:
+async def test_taking_and_releasing_leases_changes_no_generation(store: Store) -> None:
     await publish(store, [PAINT])
     before = (await store.overview(Caller())).generation
     await store.lease("index:mail", "one", 60)
@@ -61,7 +61,7 @@ async def test_taking_and_giving_back_leases_changes_no_generation(store: Store)
     assert (await store.overview(Caller())).generation == before
 
 
-async def test_scopes_are_all_that_something_was_published_in(store: Store) -> None:
+async def test_scopes_are_all_scopes_that_were_published_to(store: Store) -> None:
     assert await store.scopes() == []
     await publish(store, [PAINT], own={"ann": [FORGE]})
     await publish(store, [PAINT], tenant="blue")
@@ -76,14 +76,14 @@ async def test_switches_are_those_of_the_scope(store: Store) -> None:
     assert await store.switches(ANNS) == {}
 
 
-async def test_a_switch_outlives_the_tool_that_it_turned(store: Store) -> None:
+async def test_a_switch_outlives_its_tool(store: Store) -> None:
     await publish(store, [PAINT, FORGE])
     await store.set_enabled(Scope(), "studio__paint", False)
     await publish(store, [FORGE])
     assert await store.switches(Scope()) == {"studio__paint": False}
 
 
-async def test_a_user_who_is_removed_takes_their_switches_along(store: Store) -> None:
+async def test_removing_a_user_removes_their_switches(store: Store) -> None:
     await publish(store, [PAINT], own={"ann": [PAINT]})
     await store.set_enabled(ANNS, "studio__paint", False)
     await store.set_enabled(Scope(), "studio__paint", False)
@@ -92,13 +92,13 @@ async def test_a_user_who_is_removed_takes_their_switches_along(store: Store) ->
     assert await store.switches(Scope()) == {"studio__paint": False}
 
 
-async def test_a_publication_may_bring_switches_along_also_of_tools_that_are_not_there(store: Store) -> None:
+async def test_a_publication_may_set_switches_even_of_tools_that_do_not_exist(store: Store) -> None:
     await publish(store, [PAINT, FORGE], own={"ann": [PAINT]})
-    brought = {"studio__paint": False, "elsewhere__weld": False}
+    switches = {"studio__paint": False, "elsewhere__weld": False}
     await store.publish(
-        Publication(scope=Scope(), servers=(), entries=(), unchanged_keys=frozenset(), model_id="", switches=brought)
+        Publication(scope=Scope(), servers=(), entries=(), unchanged_keys=frozenset(), model_id="", switches=switches)
     )
-    assert await store.switches(Scope()) == brought
+    assert await store.switches(Scope()) == switches
     assert await store.switches(ANNS) == {}
     assert await keys(store) == ["studio__forge"]
     await publish(store, [{**PAINT, "server": "elsewhere", "name": "weld"}])
@@ -107,25 +107,25 @@ async def test_a_publication_may_bring_switches_along_also_of_tools_that_are_not
 
 async def test_stored_tools_are_all_tools_as_they_were_published(store: Store) -> None:
     await publish(store, [PAINT, FORGE], own={"ann": [{**PAINT, "description": "Paint a portrait"}]})
-    seen = await store.tools(Caller(), ["studio__forge", "studio__paint"])
+    visible = await store.tools(Caller(), ["studio__forge", "studio__paint"])
     await store.set_enabled(Scope(), "studio__paint", False)
-    stored = await store.stored_tools(Scope())
-    assert [tool.key for tool in stored] == ["studio__forge", "studio__paint"]
-    assert {tool.key: tool for tool in stored} == seen
+    stored_tools = await store.stored_tools(Scope())
+    assert [tool.key for tool in stored_tools] == ["studio__forge", "studio__paint"]
+    assert {tool.key: tool for tool in stored_tools} == visible
     assert [tool.description for tool in await store.stored_tools(ANNS)] == ["Paint a portrait"]
     assert await store.stored_tools(Scope(tenant="elsewhere")) == []
 
 
-async def test_vectors_come_back_as_they_were_kept_and_those_that_are_missing_are_left_out(store: Store) -> None:
+async def test_vectors_come_back_as_they_were_stored_without_those_that_are_missing(store: Store) -> None:
     rows = many(1_200)
     await publish(store, rows, embedder=HashEmbedder())
     hashes = [f"{number:032x}" for number in range(1_200)]
-    given = np.linspace(-1, 1, 1_200 * 64, dtype=np.float32).reshape(1_200, 64)
-    await store.add_vectors("hash-1", hashes, given)
-    found = await store.vectors("hash-1", [*hashes, "ff" * 16])
-    assert sorted(found) == hashes
-    assert found[hashes[7]].dtype == np.float32
-    halves = given.astype("<f2").astype(np.float32)
-    assert all(np.array_equal(found[item], halves[row]) for row, item in enumerate(hashes))
+    vectors = np.linspace(-1, 1, 1_200 * 64, dtype=np.float32).reshape(1_200, 64)
+    await store.add_vectors("hash-1", hashes, vectors)
+    stored_vectors = await store.vectors("hash-1", [*hashes, "ff" * 16])
+    assert sorted(stored_vectors) == hashes
+    assert stored_vectors[hashes[7]].dtype == np.float32
+    halves = vectors.astype("<f2").astype(np.float32)
+    assert all(np.array_equal(stored_vectors[item], halves[row]) for row, item in enumerate(hashes))
     assert await store.vectors("another model", hashes) == {}
     assert await store.vectors("hash-1", []) == {}

@@ -1,4 +1,4 @@
-"""Every store: the same tools and the same query give the same candidates, whatever came first."""
+"""Every store: the same tools and the same query give the same candidates, in whatever order tools were added."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def same(one: Candidates, other: Candidates) -> bool:
     return equal and (one.facets, one.terms, one.visible) == (other.facets, other.terms, other.visible)
 
 
-async def test_asking_twice_gives_the_same(store: Store) -> None:
+async def test_the_same_query_gives_the_same_candidates_twice(store: Store) -> None:
     await publish(store, many(300), embedder=HashEmbedder())
     for query in QUERIES:
         assert same(await look_for(store, query), await look_for(store, query))
@@ -44,17 +44,17 @@ async def test_the_order_and_the_parts_of_publishing_do_not_matter(new_store: Op
 
 
 @pytest.mark.parametrize("copies", [11, 30, 101, 203])
-async def test_of_equal_tools_the_first_keys_are_taken_with_equal_scores(store: Store, copies: int) -> None:
-    """Rows of a matrix product differ in their last bits by where they stand; a tie would not be one any more."""
+async def test_equal_tools_have_equal_scores_and_the_first_keys_win(store: Store, copies: int) -> None:
+    """The last bits of a matrix product depend on the place of a row, so equal vectors could get unequal scores."""
     alike = [{"name": f"ping{'_' * number}host", "description": "Ping a host"} for number in range(1, copies + 1)]
     await publish(store, [*alike, *many(57)], embedder=HashEmbedder())
-    found = await look_for(store, "ping a host", limit=10)
-    assert [item.key for item in found.facets] == sorted(f"local__{row['name']}" for row in alike)[:10]
-    assert len(set(found.cosine[0].tolist())) == 1
-    assert found.cosine[0, 0] > 0.9
+    candidates = await look_for(store, "ping a host", limit=10)
+    assert [item.key for item in candidates.facets] == sorted(f"local__{row['name']}" for row in alike)[:10]
+    assert len(set(candidates.cosine[0].tolist())) == 1
+    assert candidates.cosine[0, 0] > 0.9
 
 
-async def test_several_needs_are_answered_in_one_pass_with_a_line_each(store: Store) -> None:
+async def test_several_intents_are_answered_in_one_pass_with_a_row_each(store: Store) -> None:
     embedder = HashEmbedder()
     await publish(store, many(200), embedder=embedder)
     texts = ("create invoice", "delete song")
@@ -72,7 +72,7 @@ async def test_several_needs_are_answered_in_one_pass_with_a_line_each(store: St
         assert np.array_equal(both.cosine[line, at], alone.cosine[0])
 
 
-async def test_no_need_has_no_candidates(store: Store) -> None:
+async def test_without_an_intent_there_are_no_candidates(store: Store) -> None:
     await publish(store, many(5), embedder=HashEmbedder())
-    found = await store.candidates(Caller(), Filter(), [], 10, "hash-1")
-    assert found.facets == ()
+    candidates = await store.candidates(Caller(), Filter(), [], 10, "hash-1")
+    assert candidates.facets == ()

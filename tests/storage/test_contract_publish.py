@@ -64,7 +64,7 @@ async def test_a_server_is_replaced_whole_and_the_others_stay(store: Store) -> N
     assert await keys(store) == ["post__send_parcel", "studio__draw"]
 
 
-async def test_what_is_kept_needs_not_be_sent_again(store: Store) -> None:
+async def test_unchanged_tools_need_not_be_sent_again(store: Store) -> None:
     await publish(store, [MAIL, PARCEL])
     before = await store.tools(Caller(), ["post__send_mail"])
     await publish(store, [MAIL, {**PARCEL, "description": "Send a parcel anywhere"}])
@@ -100,7 +100,7 @@ async def test_servers_are_listed_by_key_with_the_operators_spelling(store: Stor
     ]
 
 
-async def test_a_removed_server_takes_its_tools_along_and_no_others(store: Store) -> None:
+async def test_removing_a_server_removes_its_tools_and_no_others(store: Store) -> None:
     await publish(store, [MAIL, PARCEL, DRAW])
     before = (await store.overview(Caller())).generation
     assert await store.remove_server(Scope(), "post") == 2
@@ -109,7 +109,7 @@ async def test_a_removed_server_takes_its_tools_along_and_no_others(store: Store
     assert (await store.overview(Caller())).generation == before + 1
 
 
-async def test_removing_what_is_not_there_removes_nothing(store: Store) -> None:
+async def test_removing_a_server_that_does_not_exist_removes_nothing(store: Store) -> None:
     await publish(store, [DRAW])
     assert await store.remove_server(Scope(), "post") == 0
     assert await store.remove_server(Scope(tenant="someone-else"), "studio") == 0
@@ -119,11 +119,11 @@ async def test_removing_what_is_not_there_removes_nothing(store: Store) -> None:
 async def test_keys_come_in_order_whatever_order_they_were_published_in(store: Store) -> None:
     rows = many(50)
     await publish(store, rows[::-1])
-    listed = await keys(store)
-    assert listed == sorted(listed)
-    assert len(listed) == 50
+    all_keys = await keys(store)
+    assert all_keys == sorted(all_keys)
+    assert len(all_keys) == 50
 
 
-async def test_keys_that_are_not_there_are_left_out_of_the_definitions(store: Store) -> None:
+async def test_definitions_omit_keys_that_do_not_exist(store: Store) -> None:
     await publish(store, [MAIL])
     assert set(await store.tools(Caller(), ["post__send_mail", "post__nothing", ""])) == {"post__send_mail"}

@@ -48,7 +48,7 @@ async def test_a_server_that_a_user_removes_is_removed_for_that_user(store: Stor
     assert await store.remove_server(ANNS, "studio") == 0
 
 
-async def test_removing_a_user_takes_out_all_that_the_user_added_and_nothing_else(store: Store) -> None:
+async def test_removing_a_user_removes_all_that_the_user_added_and_nothing_else(store: Store) -> None:
     await publish(store, [PAINT], own={"ann": [FORGE, {**PAINT, "server": "loft"}], "bob": [FORGE]})
     assert await store.remove_user("local", "ann") == 2
     assert await keys(store, ANN) == ["studio__paint"]
@@ -57,7 +57,7 @@ async def test_removing_a_user_takes_out_all_that_the_user_added_and_nothing_els
     assert await store.remove_user("elsewhere", "bob") == 0
 
 
-async def test_an_empty_name_removes_nobody_and_above_all_not_everyone(store: Store) -> None:
+async def test_an_empty_name_is_refused_and_does_not_mean_everyone(store: Store) -> None:
     await publish(store, [PAINT], own={"ann": [FORGE]})
     for tenant, user in (("local", ""), ("", "ann"), ("", "")):
         with pytest.raises(InvalidValueError, match="empty"):
@@ -65,7 +65,7 @@ async def test_an_empty_name_removes_nobody_and_above_all_not_everyone(store: St
     assert await keys(store, ANN) == ["studio__forge", "studio__paint"]
 
 
-async def test_a_switch_turns_the_tool_of_its_scope_only(store: Store) -> None:
+async def test_a_switch_affects_the_tool_of_its_scope_only(store: Store) -> None:
     await publish(store, [PAINT], own={"ann": [PAINT]})
     await store.set_enabled(ANNS, "studio__paint", False)
     assert await keys(store) == ["studio__paint"]
@@ -93,14 +93,14 @@ async def test_two_segments_are_searched_as_one_catalogue(new_store: OpenStore) 
     assert await one.vocabulary(ANN) == await two.vocabulary(ANN)
 
 
-async def test_scopes_that_were_put_out_of_memory_come_back_when_they_are_asked_for(new_store: OpenStore) -> None:
+async def test_scopes_that_were_evicted_from_memory_are_loaded_again_on_demand(new_store: OpenStore) -> None:
     store = await new_store(loaded_tools=10)
     for tenant in ("red", "blue", "green"):
         await publish(store, many(8, server=tenant), tenant=tenant, own={"ann": [PAINT]}, embedder=HashEmbedder())
     for tenant in ("red", "blue", "green", "red"):
-        found = await keys(store, Caller(tenant=tenant, user="ann"))
-        assert len(found) == 9
-        assert all(key.startswith((tenant, "studio")) for key in found)
+        visible_keys = await keys(store, Caller(tenant=tenant, user="ann"))
+        assert len(visible_keys) == 9
+        assert all(key.startswith((tenant, "studio")) for key in visible_keys)
 
 
 async def test_a_change_of_the_model_is_seen_in_every_scope(new_store: OpenStore) -> None:

@@ -1,4 +1,4 @@
-"""Every store: vectors live under (model, text), in half precision, and those of two models never meet."""
+"""Every store: vectors are stored by model and text, in half precision, and two models are never mixed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ async def test_only_texts_without_a_vector_of_the_model_are_missing(store: Store
     assert await store.missing_vectors("hash-1", []) == set()
 
 
-async def test_thousands_of_texts_can_be_asked_for_at_once(store: Store) -> None:
-    wanted = [f"{number:032x}" for number in range(3_000)]
-    await store.add_vectors("hash-1", wanted[:2_000], np.ones((2_000, 4), dtype=np.float32))
-    assert await store.missing_vectors("hash-1", wanted) == set(wanted[2_000:])
+async def test_thousands_of_texts_can_be_checked_at_once(store: Store) -> None:
+    hashes = [f"{number:032x}" for number in range(3_000)]
+    await store.add_vectors("hash-1", hashes[:2_000], np.ones((2_000, 4), dtype=np.float32))
+    assert await store.missing_vectors("hash-1", hashes) == set(hashes[2_000:])
 
 
-async def test_a_vector_that_is_there_stays_as_it_is(store: Store) -> None:
+async def test_a_stored_vector_is_not_replaced(store: Store) -> None:
     embedder = HashEmbedder()
     await publish(store, many(3), embedder=embedder)
     before = (await look_for(store, "create invoice")).cosine
@@ -45,8 +45,8 @@ async def test_one_text_of_many_tenants_is_embedded_once(store: Store) -> None:
     for tenant in ("red", "green", "blue"):
         await publish(store, many(5), tenant=tenant, embedder=embedder)
     assert len(embedder.documents) == 5
-    found = await look_for(store, "create invoice", caller=Caller(tenant="blue"))
-    assert found.cosine.max() > 0.5
+    candidates = await look_for(store, "create invoice", caller=Caller(tenant="blue"))
+    assert candidates.cosine.max() > 0.5
 
 
 async def test_a_vector_outlives_its_tool_so_that_its_return_embeds_nothing(store: Store) -> None:
@@ -57,13 +57,13 @@ async def test_a_vector_outlives_its_tool_so_that_its_return_embeds_nothing(stor
     assert len(embedder.documents) == 5
 
 
-async def test_vectors_are_kept_to_half_precision(store: Store) -> None:
+async def test_vectors_are_stored_in_half_precision(store: Store) -> None:
     await publish(store, many(1), embedder=HashEmbedder())
     name = many(1)[0]
     text = f"create invoice 00000 (many): {name['description']}"
-    exact, kept = hash_vector(text), (await look_for(store, text)).cosine[0, 0]
-    assert kept == pytest.approx(float(exact @ exact.astype(np.float16).astype(np.float32)), abs=1e-6)
-    assert kept == pytest.approx(1.0, abs=1e-3)
+    exact, cosine = hash_vector(text), (await look_for(store, text)).cosine[0, 0]
+    assert cosine == pytest.approx(float(exact @ exact.astype(np.float16).astype(np.float32)), abs=1e-6)
+    assert cosine == pytest.approx(1.0, abs=1e-3)
 
 
 async def test_vectors_of_another_length_are_refused_and_change_nothing(store: Store) -> None:
@@ -102,18 +102,18 @@ async def test_the_published_model_alone_decides_which_vectors_are_served(store:
 async def test_tools_without_a_vector_are_named_for_every_tenant(store: Store) -> None:
     await publish(store, many(2), tenant="red", embedder=HashEmbedder())
     await publish(store, many(3, server="late"), tenant="blue", model_id="hash-1")
-    behind = await store.unembedded("hash-1")
-    assert sorted((tool.tenant, tool.server) for tool in behind) == [("blue", "late")] * 3
+    unembedded = await store.unembedded("hash-1")
+    assert sorted((tool.tenant, tool.server) for tool in unembedded) == [("blue", "late")] * 3
     assert len(await store.unembedded("hash-2")) == 5
 
 
 async def test_a_tool_without_a_vector_is_still_found_by_words(store: Store) -> None:
     await publish(store, many(30), embedder=HashEmbedder())
     await publish(store, [{"name": "weld", "server": "late", "description": "Weld steel"}], model_id="hash-1")
-    found = await look_for(store, "weld steel", limit=3)
-    at = [item.key for item in found.facets].index("late__weld")
-    assert found.cosine[0, at] == 0
-    assert found.impact[:, at].all()
+    candidates = await look_for(store, "weld steel", limit=3)
+    at = [item.key for item in candidates.facets].index("late__weld")
+    assert candidates.cosine[0, at] == 0
+    assert candidates.impact[:, at].all()
 
 
 async def test_the_nearest_tools_come_best_first_and_never_the_tool_itself(store: Store) -> None:
@@ -126,7 +126,7 @@ async def test_the_nearest_tools_come_best_first_and_never_the_tool_itself(store
     assert near[0][0].name.startswith("create_")
 
 
-async def test_nothing_is_near_a_tool_without_a_vector_or_one_that_is_not_there(store: Store) -> None:
+async def test_nothing_is_near_a_tool_without_a_vector_or_one_that_does_not_exist(store: Store) -> None:
     await publish(store, many(5), model_id="hash-1")
     assert await store.similar(Caller(), "many__create_invoice_00000", 5) == []
     assert await store.similar(Caller(), "many__nothing", 5) == []

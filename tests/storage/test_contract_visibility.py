@@ -35,8 +35,8 @@ async def test_tenants_with_the_same_names_see_their_own_tools_only(store: Store
     for tenant, other in (("red", "blue"), ("blue", "red")):
         caller = Caller(tenant=tenant)
         assert await keys(store, caller) == [f"studio__only_{tenant}", "studio__paint"]
-        found = await store.tools(caller, ["studio__paint", f"studio__only_{other}"])
-        assert {key: tool.description for key, tool in found.items()} == {"studio__paint": f"The {tenant} wall"}
+        tools = await store.tools(caller, ["studio__paint", f"studio__only_{other}"])
+        assert {key: tool.description for key, tool in tools.items()} == {"studio__paint": f"The {tenant} wall"}
         assert {item.tenant for item in (await look_for(store, "wall", caller=caller)).facets} == {tenant}
         assert {item.tenant for item, _ in await store.similar(caller, "studio__paint", 9)} == {tenant}
     assert await keys(store) == []
@@ -58,8 +58,8 @@ async def test_removing_and_switching_reach_one_tenant_only(store: Store) -> Non
 async def test_a_users_own_tool_hides_everyones_under_the_same_key(studio: Store) -> None:
     assert await keys(studio, ANN) == ["studio__forge", "studio__paint"]
     assert (await studio.tools(ANN, ["studio__paint"]))["studio__paint"].description == "Paint a portrait"
-    found = await look_for(studio, "paint a wall", caller=ANN)
-    assert [item.description for item in found.facets if item.name == "paint"] == ["Paint a portrait"]
+    candidates = await look_for(studio, "paint a wall", caller=ANN)
+    assert [item.description for item in candidates.facets if item.name == "paint"] == ["Paint a portrait"]
 
 
 async def test_everyone_else_sees_the_shared_tool_and_nothing_of_the_user(studio: Store) -> None:
@@ -90,10 +90,10 @@ async def test_hidden_tools_change_nothing_of_what_a_caller_gets(new_store: Open
         await publish(store, many(120), embedder=HashEmbedder())
     await publish(crowded, many(333, server="crowd"), tenant="other", embedder=HashEmbedder())
     for query in ("create invoice", "a song or a book", "delete"):
-        expected, found = await look_for(alone, query), await look_for(crowded, query)
-        assert found.facets == expected.facets
+        expected, candidates = await look_for(alone, query), await look_for(crowded, query)
+        assert candidates.facets == expected.facets
         for column in ("cosine", "impact", "fields", "frequency"):
-            assert np.array_equal(getattr(found, column), getattr(expected, column)), column
+            assert np.array_equal(getattr(candidates, column), getattr(expected, column)), column
     assert await crowded.similar(Caller(), "many__create_invoice_00000", 9) == await alone.similar(
         Caller(), "many__create_invoice_00000", 9
     )
@@ -121,14 +121,14 @@ async def test_a_switch_survives_new_definitions_and_even_removal(store: Store) 
     assert await keys(store) == []
 
 
-async def test_a_switch_turned_on_by_hand_wins_over_the_definition(store: Store) -> None:
+async def test_a_tool_that_an_operator_enables_is_on_whatever_its_definition_says(store: Store) -> None:
     await publish(store, [{**SHARED, "enabled": False}])
     assert await keys(store) == []
     await store.set_enabled(Scope(), "studio__paint", True)
     assert await keys(store) == ["studio__paint"]
 
 
-async def test_what_is_not_there_cannot_be_switched(store: Store) -> None:
+async def test_a_tool_that_does_not_exist_cannot_be_switched(store: Store) -> None:
     await publish(store, [SHARED], tenant="red")
     with pytest.raises(ToolNotFoundError):
         await store.set_enabled(Scope(), "studio__paint", False)
@@ -150,7 +150,7 @@ async def test_a_rule_that_fails_shows_nothing(new_store: OpenStore) -> None:
         look_for(store, "forge a signature"),
     ):
         try:
-            seen = str(await reading)
+            text = str(await reading)
         except ZeroDivisionError:
             continue
-        assert "Forge" not in seen
+        assert "Forge" not in text

@@ -1,4 +1,4 @@
-"""A database that is busy, locked or being put in order is not one that is down, and work that nobody wants ends."""
+"""A database that is busy, locked or being cleaned up does not count as down, and cancelled work ends."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ LOCK = "SELECT pg_advisory_xact_lock(42)"
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 42 AND NOT granted"
 
 
-def made(url: str, **settings: Any) -> PostgresStore:
+def postgres_store(url: str, **settings: Any) -> PostgresStore:
     store = open_store(Settings(store=url, **settings), Rules())
     assert isinstance(store, PostgresStore)
     return store
 
 
 @asynccontextmanager
-async def opened(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
-    store = made(url, **settings)
+async def open_postgres(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
+    store = postgres_store(url, **settings)
     try:
         await store.open()
         yield store
@@ -47,7 +47,7 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
 
 
 @contextmanager
-def locked(url: str, lock: str = LOCK) -> Iterator[None]:
+def hold_lock(url: str, lock: str = LOCK) -> Iterator[None]:
     """Hold a lock until the end of the block."""
     with psycopg.connect(url) as db:
         db.execute(lock)
@@ -55,7 +55,7 @@ def locked(url: str, lock: str = LOCK) -> Iterator[None]:
 
 
 async def wait_for_lock(db: AsyncConnection) -> None:
-    """Be slow: wait for what the test holds."""
+    """Wait for the lock that the test holds."""
     await db.execute(LOCK)
 
 
@@ -70,7 +70,7 @@ async def waiting(url: str, count: int) -> None:
 
 
 async def patience_is_over(store: PostgresStore) -> None:
-    """Wait until the database has given signs of life for longer than a silent one is waited for."""
+    """Wait for longer than a silent database would be waited for."""
     over = asyncio.get_running_loop().time() + 1.5 * PATIENCE_S
 
     async def lives() -> bool:
@@ -79,12 +79,12 @@ async def patience_is_over(store: PostgresStore) -> None:
     await eventually(lives, WAIT_S)
 
 
-async def test_a_ping_needs_no_connection_and_work_is_told_that_they_are_all_in_use(
+async def test_a_ping_needs_no_connection_and_other_work_fails_as_busy_when_all_are_in_use(
     database: Callable[[], str],
 ) -> None:
     url = database()
-    async with opened(url, store_connections=1) as store:
-        with locked(url):
+    async with open_postgres(url, store_connections=1) as store:
+        with hold_lock(url):
             slow = asyncio.create_task(store.pool.run(wait_for_lock))
             await waiting(url, 1)
             await store.ping()
@@ -105,22 +105,22 @@ async def test_a_database_that_answers_with_an_error_is_not_one_that_cannot_be_r
         await db.execute(f"SET LOCAL {limit} = '50ms'")
         await db.execute(LOCK)
 
-    async def ended(db: AsyncConnection) -> None:
+    async def end_session(db: AsyncConnection) -> None:
         await db.execute("RESET ROLE; SELECT pg_terminate_backend(pg_backend_pid())")
 
-    async with opened(url) as store:
-        with locked(url), pytest.raises(StoreError, match=f"{limit.split('_')[0]} timeout") as caught:
+    async with open_postgres(url) as store:
+        with hold_lock(url), pytest.raises(StoreError, match=f"{limit.split('_')[0]} timeout") as caught:
             await store.pool.run(impatient)
         assert "cannot be reached" not in caught.value.message
         assert "log of PostgreSQL" in caught.value.hint
         with pytest.raises(StoreError, match="cannot be reached"):
-            await store.pool.run(ended)
+            await store.pool.run(end_session)
 
 
-async def test_who_starts_while_another_migrates_waits_for_it(postgres: Databases) -> None:
+async def test_a_replica_that_starts_while_another_migrates_waits_for_it(postgres: Databases) -> None:
     url = postgres.empty()
-    store = made(url)
-    with locked(url, "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"):
+    store = postgres_store(url)
+    with hold_lock(url, "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"):
         opening = asyncio.create_task(store.open())
         await patience_is_over(store)
         assert not opening.done()
@@ -132,9 +132,9 @@ async def test_while_a_migration_locks_the_tables_answers_are_stale_and_the_data
     database: Callable[[], str],
 ) -> None:
     url = database()
-    async with opened(url) as store:
+    async with open_postgres(url) as store:
         await publish(store, many(5))
-        with locked(url, "LOCK TABLE toolscout.scopes"):
+        with hold_lock(url, "LOCK TABLE toolscout.scopes"):
             await patience_is_over(store)
             await store.ping()
             overview = await store.overview(Caller())
@@ -146,13 +146,13 @@ async def test_while_a_migration_locks_the_tables_answers_are_stale_and_the_data
         await eventually(fresh, WAIT_S)
 
 
-async def test_putting_in_order_takes_as_long_as_it_takes_on_one_replica(database: Callable[[], str]) -> None:
+async def test_a_long_clean_up_runs_on_one_replica_and_marks_nothing_stale(database: Callable[[], str]) -> None:
     url = database()
     slowly = f"CREATE OR REPLACE FUNCTION toolscout.forget_vectors(older_than interval) RETURNS bigint AS '{LOCK}; "
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(slowly + "SELECT 1::bigint' LANGUAGE sql SECURITY DEFINER")
-    with locked(url):
-        async with opened(url) as one, opened(url) as two:
+    with hold_lock(url):
+        async with open_postgres(url) as one, open_postgres(url) as two:
             await waiting(url, 1)
             for store in (one, two):
                 await patience_is_over(store)
@@ -164,13 +164,13 @@ async def test_work_that_is_cancelled_ends_in_the_server_and_leaves_its_connecti
     database: Callable[[], str],
 ) -> None:
     url = database()
-    async with opened(url, store_connections=1) as store:
+    async with open_postgres(url, store_connections=1) as store:
 
         async def who(db: AsyncConnection) -> Any:
             return await (await db.execute("SELECT pg_backend_pid()")).fetchone()
 
         before = await store.pool.run(who)
-        with locked(url):
+        with hold_lock(url):
             slow = asyncio.create_task(store.pool.run(wait_for_lock))
             await waiting(url, 1)
             slow.cancel()
@@ -180,8 +180,8 @@ async def test_work_that_is_cancelled_ends_in_the_server_and_leaves_its_connecti
             assert await store.pool.run(who) == before
 
 
-async def test_whoever_cancels_disturbs_nobody_else(database: Callable[[], str]) -> None:
-    async with opened(database(), store_connections=1) as store:
+async def test_a_cancellation_does_not_disturb_other_work(database: Callable[[], str]) -> None:
+    async with open_postgres(database(), store_connections=1) as store:
         for turns in range(60):
             cancelled, other = asyncio.create_task(store.scopes()), asyncio.create_task(store.scopes())
             for _ in range(turns):

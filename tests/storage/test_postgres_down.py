@@ -1,6 +1,6 @@
-"""The database stops, dies or freezes: what is loaded is served, marked stale; the rest is a typed error, soon.
+"""The database stops, dies or freezes: loaded tools are served and marked stale, the rest fails with a typed error.
 
-And when it is back, so is everything, without a restart, and nothing that was acknowledged is lost.
+When the database is back, everything works again without a restart, and nothing that was acknowledged is lost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def freeze(server: PostgresServer) -> None:
     server.freeze()
 
 
-def back(server: PostgresServer) -> None:
+def bring_back(server: PostgresServer) -> None:
     if server.process:
         server.thaw()
     else:
@@ -53,7 +53,7 @@ def back(server: PostgresServer) -> None:
 
 
 @asynccontextmanager
-async def opened(server: PostgresServer, name: str, **settings: Any) -> AsyncIterator[Store]:
+async def open_database(server: PostgresServer, name: str, **settings: Any) -> AsyncIterator[Store]:
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         admin.execute(f"CREATE DATABASE {name}")
@@ -66,7 +66,7 @@ async def opened(server: PostgresServer, name: str, **settings: Any) -> AsyncIte
 
 
 async def fails_soon(work: Awaitable[Any]) -> StoreError:
-    """Check that work ends with the typed error, in time."""
+    """Check that work fails in time with the typed error."""
     started = time.monotonic()
     with pytest.raises(StoreError) as caught:
         await work
@@ -75,10 +75,10 @@ async def fails_soon(work: Awaitable[Any]) -> StoreError:
 
 
 @pytest.mark.parametrize("away", [stop, kill, freeze])
-async def test_what_is_loaded_is_served_stale_and_the_rest_fails_soon(
+async def test_loaded_tools_are_served_stale_and_the_rest_fails_soon(
     fragile: PostgresServer, away: Callable[[PostgresServer], None]
 ) -> None:
-    async with opened(fragile, "down") as store:
+    async with open_database(fragile, "down") as store:
         await publish(store, many(30), embedder=HashEmbedder())
         await publish(store, many(5), tenant="other", embedder=HashEmbedder())
         store.segments.drop(Scope(tenant="other"))
@@ -102,7 +102,7 @@ async def test_what_is_loaded_is_served_stale_and_the_rest_fails_soon(
         assert {error.code for error in errors} == {"store_unavailable"}
         assert all("cannot be reached" in error.message and error.hint for error in errors)
 
-        await asyncio.to_thread(back, fragile)
+        await asyncio.to_thread(bring_back, fragile)
 
         async def whole() -> bool:
             try:
@@ -116,10 +116,10 @@ async def test_what_is_loaded_is_served_stale_and_the_rest_fails_soon(
         assert len(await keys(store)) == 31
 
 
-async def test_a_user_without_tools_of_their_own_is_answered_also_when_first_seen_in_an_outage(
+async def test_a_new_user_without_own_tools_is_answered_even_in_an_outage(
     fragile: PostgresServer,
 ) -> None:
-    async with opened(fragile, "first_seen") as store:
+    async with open_database(fragile, "first_seen") as store:
         await publish(store, many(5), own={"ann": many(2, server="hers")}, embedder=HashEmbedder())
         await asyncio.to_thread(stop, fragile)
         assert len(await keys(store, Caller(user="zoe"))) == 5
@@ -127,8 +127,8 @@ async def test_a_user_without_tools_of_their_own_is_answered_also_when_first_see
         assert Scope(owner="zoe") not in store.segments
 
 
-async def test_many_who_ask_a_frozen_database_all_get_their_error_in_time(fragile: PostgresServer) -> None:
-    async with opened(fragile, "frozen", store_connections=2) as store:
+async def test_many_requests_to_a_frozen_database_all_fail_in_time(fragile: PostgresServer) -> None:
+    async with open_database(fragile, "frozen", store_connections=2) as store:
         await store.ping()
         fragile.freeze()
         await asyncio.gather(*(fails_soon(store.scopes()) for _ in range(20)))
@@ -145,26 +145,26 @@ async def test_many_who_ask_a_frozen_database_all_get_their_error_in_time(fragil
 
 
 async def test_a_tenant_that_is_searched_in_the_database_fails_soon_and_comes_back(fragile: PostgresServer) -> None:
-    async with opened(fragile, "large", resident_tools=0) as store:
+    async with open_database(fragile, "large", resident_tools=0) as store:
         await publish(store, many(30), embedder=HashEmbedder())
         assert len(await keys(store)) == 30
         await asyncio.to_thread(kill, fragile)
         await fails_soon(look_for(store, "create invoice"))
         await fails_soon(store.overview(Caller()))
-        await asyncio.to_thread(back, fragile)
+        await asyncio.to_thread(bring_back, fragile)
 
-        async def found() -> bool:
+        async def answers() -> bool:
             try:
                 return bool((await look_for(store, "create invoice")).facets)
             except StoreError:
                 return False
 
-        await eventually(found, RECOVERY_S)
+        await eventually(answers, RECOVERY_S)
 
 
 async def test_nothing_that_was_acknowledged_is_lost(fragile: PostgresServer) -> None:
-    """A writer publishes on and on while the server is killed and started again, three times."""
-    async with opened(fragile, "writing") as store:
+    """A writer keeps publishing while the server is killed and started again, three times."""
+    async with open_database(fragile, "writing") as store:
         acknowledged = 0
         done = False
 
@@ -186,7 +186,7 @@ async def test_nothing_that_was_acknowledged_is_lost(fragile: PostgresServer) ->
             await eventually(ahead, 60)
             before = acknowledged
             await asyncio.to_thread(kill, fragile)
-            await asyncio.to_thread(back, fragile)
+            await asyncio.to_thread(bring_back, fragile)
             with psycopg.connect(with_database(fragile.url, "writing")) as db:
                 (count,) = db.execute("SELECT count(*) FROM toolscout.tools").fetchone() or (0,)
             assert count >= before
@@ -195,7 +195,7 @@ async def test_nothing_that_was_acknowledged_is_lost(fragile: PostgresServer) ->
         assert len(await keys(store)) in (acknowledged, acknowledged + 1)
 
 
-async def test_a_database_that_is_not_there_when_opening_is_a_typed_error(fragile: PostgresServer) -> None:
+async def test_opening_a_missing_database_is_a_typed_error(fragile: PostgresServer) -> None:
     store = open_store(Settings(store=with_database(fragile.url, "never_made")), Rules())
     error = await fails_soon(store.open())
     await store.close()
@@ -206,7 +206,7 @@ async def test_a_database_that_is_not_there_when_opening_is_a_typed_error(fragil
     await store.close()
 
 
-async def test_an_error_never_tells_the_password(fragile: PostgresServer) -> None:
+async def test_an_error_never_contains_the_password(fragile: PostgresServer) -> None:
     url = fragile.url.replace("postgres@", "postgres:hunter2secret@").replace(str(fragile.port), "1")
     store = open_store(Settings(store=url), Rules())
     error = await fails_soon(store.open())

@@ -1,4 +1,4 @@
-"""Kill -9 at any moment of indexing into PostgreSQL: what every reader then finds is wholly one edition."""
+"""Kill -9 at any moment of indexing into PostgreSQL: every reader then sees one whole edition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from writers import Writers
 
 KILLS = kills(100)
 STATEMENTS = 110
-"""About what three publications send to PostgreSQL: a writer that counts kills itself anywhere within them."""
+"""About as many statements as three publications send. A writer kills itself at one of them."""
 
 _WHOLE = """
     SELECT s.tools, (SELECT count(*) FROM toolscout.tools t WHERE t.tenant = s.tenant AND t.owner = s.owner),
@@ -27,26 +27,26 @@ _WHOLE = """
 
 @pytest.fixture
 def writers() -> Iterator[Writers]:
-    made = Writers()
-    yield made
-    made.close()
+    processes = Writers()
+    yield processes
+    processes.close()
 
 
 async def visible_edition(reader: Scout, db: psycopg.Connection) -> int:
-    """Check that reader and database hold one whole edition; return its number, or -1 for an empty catalogue."""
+    """Check that reader and database hold one whole edition. Return its number, or -1 for an empty catalogue."""
     await reader._store.catch_up()
-    listed = await reader.list_tools(page_size=100, detail="full")
-    if not listed:
+    page = await reader.list_tools(page_size=100, detail="full")
+    if not page:
         return -1
-    numbers = {int(match.tool.description.split()[1]) for match in listed}
+    numbers = {int(match.tool.description.split()[1]) for match in page}
     assert len(numbers) == 1, f"editions {sorted(numbers)} are mixed"
     number = numbers.pop()
-    assert {match.tool.name for match in listed} == {row["name"] for row in edition(number)}
-    found = await reader.search_tools(f"only in {number}", ranker="semantic", top_k=1)
-    assert (found[0].tool.name, found.metadata.degraded) == (f"only_in_{number}", None)
+    assert {match.tool.name for match in page} == {row["name"] for row in edition(number)}
+    answer = await reader.search_tools(f"only in {number}", ranker="semantic", top_k=1)
+    assert (answer[0].tool.name, answer.metadata.degraded) == (f"only_in_{number}", None)
     with db.transaction():
-        for said, tools, servers in db.execute(_WHOLE).fetchall():
-            assert (said, servers) == (tools, 2)
+        for count, tools, servers in db.execute(_WHOLE).fetchall():
+            assert (count, servers) == (tools, 2)
     return number
 
 

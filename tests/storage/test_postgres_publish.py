@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -16,41 +16,14 @@ from guarantees import guarantee
 from toolscout import StoreError, ToolNotFoundError
 from toolscout.indexing.trust import write_pin
 from toolscout.models import Caller, Pin, Publication, Scope
-from toolscout.policy.rules import Rules
 from toolscout.scout.transfer import export_catalogue
-from toolscout.settings import Settings
-from toolscout.storage import open_store
 from toolscout.storage.postgres import store as engine
-from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
 pytestmark = guarantee("store:contract")
 
 WAIT_S = 10.0
 FIRST = "many__create_invoice_00000"
-
-
-@pytest.fixture
-def url(database: Callable[[], str]) -> str:
-    """Give one new database."""
-    return database()
-
-
-@pytest.fixture
-async def new_replica(url: str) -> AsyncIterator[Callable[..., Any]]:
-    """Give what opens replicas on it."""
-    opened: list[PostgresStore] = []
-
-    async def replica(**settings: Any) -> PostgresStore:
-        store = open_store(Settings(store=url, **settings), Rules())
-        assert isinstance(store, PostgresStore)
-        opened.append(store)
-        await store.open()
-        return store
-
-    yield replica
-    for store in opened:
-        await store.close()
 
 
 async def _someone_waits(url: str, count: int = 1, *, unless: asyncio.Task[Any] | None = None) -> None:
@@ -63,10 +36,10 @@ async def _someone_waits(url: str, count: int = 1, *, unless: asyncio.Task[Any] 
         await eventually(waits, WAIT_S)
 
 
-async def test_a_publication_that_takes_long_has_its_number_from_the_end(
+async def test_a_publication_that_takes_long_gets_its_number_at_the_end(
     url: str, new_replica: Callable[..., Any]
 ) -> None:
-    """Or others, who look for what is newer than the newest they know, would pass it by."""
+    """Replicas look for generations newer than the newest they know, and would miss a smaller number."""
     long, short = await new_replica(resident_tools=0), await new_replica()
     with psycopg.connect(url) as db:
         db.execute("LOCK TABLE toolscout.term_counts")
@@ -80,7 +53,7 @@ async def test_a_publication_that_takes_long_has_its_number_from_the_end(
 async def test_a_publication_for_all_tenants_and_one_of_a_large_tenant_take_turns(
     url: str, new_replica: Callable[..., Any]
 ) -> None:
-    """The first wants every search row and every scope; the second holds its scope while it wants its search rows."""
+    """The first locks every search row and then every scope. The second locks its scope, then its search rows."""
     store = await new_replica(resident_tools=2)
     await publish(store, many(1), tenant="blue")
     await publish(store, many(5), tenant="local")
@@ -105,7 +78,7 @@ async def test_a_publication_for_all_tenants_and_one_of_a_large_tenant_take_turn
     assert len(await keys(store, category="new")) == 5
 
 
-async def test_a_switch_looks_at_the_tool_when_its_turn_has_come(url: str, new_replica: Callable[..., Any]) -> None:
+async def test_a_switch_looks_up_the_tool_after_it_has_the_lock(url: str, new_replica: Callable[..., Any]) -> None:
     store = await new_replica(resident_tools=0)
     await publish(store, many(5))
     with psycopg.connect(url) as db:
@@ -119,7 +92,7 @@ async def test_a_switch_looks_at_the_tool_when_its_turn_has_come(url: str, new_r
         assert db.execute("SELECT * FROM toolscout.switches").fetchall() == []
 
 
-async def test_a_publication_stands_also_when_putting_in_order_afterwards_fails(
+async def test_a_publication_succeeds_even_if_the_clean_up_after_it_fails(
     url: str, new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "MANY_ENTRIES", 1)
@@ -135,17 +108,17 @@ async def test_a_publication_stands_also_when_putting_in_order_afterwards_fails(
     assert len(await keys(store)) == 5
 
 
-async def test_counts_of_words_that_no_tool_has_any_more_are_gone(url: str, new_replica: Callable[..., Any]) -> None:
+async def test_counts_of_words_that_no_tool_has_any_more_are_removed(url: str, new_replica: Callable[..., Any]) -> None:
     store = await new_replica(resident_tools=0)
     await publish(store, [*many(5), *many(2, server="gone", category="rare")], own={"ann": many(3, server="hers")})
     with psycopg.connect(url, autocommit=True) as db:
-        counted = "SELECT owner, lexeme, server, tools FROM toolscout.term_counts ORDER BY 1, 2, 3"
+        query = "SELECT owner, lexeme, server, tools FROM toolscout.term_counts ORDER BY 1, 2, 3"
         await store.remove_server(Scope(), "gone")
         await store.remove_user("local", "ann")
         await store.set_enabled(Scope(), FIRST, False)
-        left = db.execute(counted).fetchall()
-        assert left
-        assert all(row[0] == "" and row[2] in ("", "many") and row[3] > 0 for row in left)
+        rest = db.execute(query).fetchall()
+        assert rest
+        assert all(row[0] == "" and row[2] in ("", "many") and row[3] > 0 for row in rest)
         assert db.execute("SELECT owner, server, sum(tools) FROM toolscout.summaries GROUP BY 1, 2").fetchall() == [
             ("", "many", 4)
         ]
@@ -159,9 +132,7 @@ async def test_counts_of_words_that_no_tool_has_any_more_are_gone(url: str, new_
         assert set(db.execute(rows, ("local",)).fetchall()) == set(db.execute(rows, ("red",)).fetchall())
 
 
-async def test_users_who_are_gone_and_leases_that_ran_out_are_forgotten_in_time(
-    url: str, new_replica: Callable[..., Any]
-) -> None:
+async def test_removed_users_and_expired_leases_are_deleted_in_time(url: str, new_replica: Callable[..., Any]) -> None:
     store = await new_replica()
     await publish(store, many(5), own={"ann": many(3, server="hers"), "bob": many(2, server="his")})
     await store.lease("held", "me", 60)
@@ -182,11 +153,11 @@ async def test_users_who_are_gone_and_leases_that_ran_out_are_forgotten_in_time(
     assert len(await keys(store, ann)) == 6
 
 
-async def test_a_user_whose_definitions_are_pinned_is_not_forgotten(url: str, new_replica: Callable[..., Any]) -> None:
+async def test_a_user_with_pinned_definitions_is_not_deleted(url: str, new_replica: Callable[..., Any]) -> None:
     store = await new_replica()
     await publish(store, many(5), own={"ann": many(3, server="hers"), "bob": many(2, server="his")})
-    decided = Pin(key="hers__send", fingerprint="f" * 64, verdict="kept_out")
-    await store.put_records([write_pin(Scope(owner="ann"), decided)])
+    pin = Pin(key="hers__send", fingerprint="f" * 64, verdict="kept_out")
+    await store.put_records([write_pin(Scope(owner="ann"), pin)])
     await store.remove_server(Scope(owner="ann"), "hers")
     await store.remove_user("local", "bob")
     with psycopg.connect(url, autocommit=True) as db:

@@ -1,9 +1,9 @@
-"""Several replicas on one database: what one publishes all serve, told or not, and one at a time has a lease."""
+"""Several replicas on one database: all serve what one publishes, even if a notification is lost."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -14,8 +14,6 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout, Settings
 from toolscout.models import Caller, Scope
-from toolscout.policy.rules import Rules
-from toolscout.storage import open_store
 from toolscout.storage.postgres import notifications, reads, writes
 from toolscout.storage.postgres.reads import ScopeGeneration
 from toolscout.storage.postgres.store import PostgresStore
@@ -24,25 +22,7 @@ from waiting import eventually
 pytestmark = guarantee("store:contract")
 
 FRESH_S = 10.0
-"""How long a test waits; how long it takes is measured in benchmarks/scale."""
-
-
-@pytest.fixture
-async def pair(database: Callable[[], str]) -> AsyncIterator[Callable[..., Any]]:
-    """Give what opens replicas on one database."""
-    url = database()
-    opened: list[PostgresStore] = []
-
-    async def replica(**settings: Any) -> PostgresStore:
-        store = open_store(Settings(store=url, **settings), Rules())
-        assert isinstance(store, PostgresStore)
-        opened.append(store)
-        await store.open()
-        return store
-
-    yield replica
-    for store in opened:
-        await store.close()
+"""How long a test waits at most. The actual delay is measured in benchmarks/scale."""
 
 
 async def sees(store: PostgresStore, count: int, caller: Caller | None = None) -> None:
@@ -56,9 +36,9 @@ async def sees(store: PostgresStore, count: int, caller: Caller | None = None) -
 
 @pytest.mark.parametrize("resident_tools", [50_000, 0], ids=["postgres", "postgres-large"])
 async def test_a_publication_of_one_replica_is_served_by_the_other(
-    pair: Callable[..., Any], resident_tools: int
+    new_replica: Callable[..., Any], resident_tools: int
 ) -> None:
-    one, two = await pair(resident_tools=resident_tools), await pair(resident_tools=resident_tools)
+    one, two = await new_replica(resident_tools=resident_tools), await new_replica(resident_tools=resident_tools)
     assert await keys(two) == await keys(two, Caller(user="ann")) == []
     await publish(one, many(5), own={"ann": many(2, server="hers")}, embedder=HashEmbedder())
     await sees(two, 5)
@@ -70,24 +50,28 @@ async def test_a_publication_of_one_replica_is_served_by_the_other(
     await sees(two, 4, Caller(user="ann"))
 
 
-async def test_what_nobody_was_told_is_found_by_asking(
-    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+async def test_a_publication_without_a_notification_is_found_by_polling(
+    new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = await pair(), await pair()
+    one, two = await new_replica(), await new_replica()
     monkeypatch.setattr(writes, "CHANNEL", "nobody_listens")
     await publish(one, many(5), embedder=HashEmbedder())
     await sees(two, 5)
 
 
-async def test_being_told_is_enough(pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_notification_is_enough_without_polling(
+    new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(notifications, "POLL_S", 2 * FRESH_S)
-    one, two = await pair(), await pair()
+    one, two = await new_replica(), await new_replica()
     await publish(one, many(5), embedder=HashEmbedder())
     await sees(two, 5)
 
 
-async def test_a_replica_whose_watch_is_cut_off_connects_again(pair: Callable[..., Any], postgres: Any) -> None:
-    one, two = await pair(), await pair()
+async def test_a_replica_whose_listener_loses_its_connection_connects_again(
+    new_replica: Callable[..., Any], postgres: Any
+) -> None:
+    one, two = await new_replica(), await new_replica()
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -102,8 +86,10 @@ async def test_a_replica_whose_watch_is_cut_off_connects_again(pair: Callable[..
     await eventually(fresh, FRESH_S)
 
 
-async def test_replicas_that_publish_at_once_take_turns_and_lose_nothing(pair: Callable[..., Any]) -> None:
-    scouts = [Scout(store=await pair(), embedder=HashEmbedder(), settings=Settings(embedder="none")) for _ in range(3)]
+async def test_replicas_that_publish_at_once_take_turns_and_lose_nothing(new_replica: Callable[..., Any]) -> None:
+    scouts = [
+        Scout(store=await new_replica(), embedder=HashEmbedder(), settings=Settings(embedder="none")) for _ in range(3)
+    ]
     await asyncio.gather(
         *(
             scout.index_tools(many(4, server=f"server-{number}-{turn}"), caller=Caller(tenant=tenant))
@@ -117,27 +103,27 @@ async def test_replicas_that_publish_at_once_take_turns_and_lose_nothing(pair: C
             await sees(scout._store, 36, Caller(tenant=tenant))
 
 
-async def test_many_who_ask_for_a_tenant_at_once_load_it_once(
-    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+async def test_concurrent_requests_for_a_tenant_load_it_once(
+    new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = await pair(), await pair()
+    one, two = await new_replica(), await new_replica()
     await publish(one, many(30), tenant="red", embedder=HashEmbedder())
     loads = 0
     read_segment = reads.read_segment
 
-    async def counted(db: Any, scope: Scope, *arguments: Any, **options: Any) -> Any:
+    async def count_loads(db: Any, scope: Scope, *arguments: Any, **options: Any) -> Any:
         nonlocal loads
         loads += scope.tenant == "red"
         return await read_segment(db, scope, *arguments, **options)
 
-    monkeypatch.setattr(reads, "read_segment", counted)
-    found = await asyncio.gather(*(keys(two, Caller(tenant="red")) for _ in range(50)))
-    assert {len(item) for item in found} == {30}
+    monkeypatch.setattr(reads, "read_segment", count_loads)
+    key_lists = await asyncio.gather(*(keys(two, Caller(tenant="red")) for _ in range(50)))
+    assert {len(item) for item in key_lists} == {30}
     assert loads == 1
 
 
-async def test_the_model_of_one_replica_is_the_model_of_all(pair: Callable[..., Any]) -> None:
-    one, two = await pair(), await pair(resident_tools=0)
+async def test_the_model_of_one_replica_is_the_model_of_all(new_replica: Callable[..., Any]) -> None:
+    one, two = await new_replica(), await new_replica(resident_tools=0)
     await publish(one, many(5), tenant="red", embedder=HashEmbedder())
     await publish(two, many(5), tenant="blue", embedder=HashEmbedder())
     scout = Scout(store=one, embedder=HashEmbedder("hash-2", dimension=32), settings=Settings())
@@ -157,16 +143,16 @@ async def test_the_model_of_one_replica_is_the_model_of_all(pair: Callable[..., 
             assert answer[0].score > 0.3
 
 
-async def test_a_look_that_finds_no_change_asks_each_scope_in_memory_at_most_once(
-    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+async def test_a_poll_without_changes_checks_each_scope_in_memory_at_most_once(
+    new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted in steps over all that is loaded, which every user who was ever answered may be part of."""
-    store = await pair()
+    """Every user who was ever answered may have a scope in memory, so a poll must not compare each with each."""
+    store = await new_replica()
     for number in range(20):
         await keys(store, Caller(tenant=f"tenant-{number}"))
     steps = 0
 
-    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+    def count_steps(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
             nonlocal steps
             steps += len(loaded())
@@ -175,27 +161,27 @@ async def test_a_look_that_finds_no_change_asks_each_scope_in_memory_at_most_onc
         return call
 
     loaded = store.segments.loaded
-    monkeypatch.setattr(store.segments, "loaded", counted(loaded))
-    monkeypatch.setattr(store.segments, "of_other_models", counted(store.segments.of_other_models))
+    monkeypatch.setattr(store.segments, "loaded", count_steps(loaded))
+    monkeypatch.setattr(store.segments, "of_other_models", count_steps(store.segments.of_other_models))
     await store.apply({Scope(tenant="tenant-1"): ScopeGeneration(0, "", in_database=False)})
     assert 0 < steps <= 21
 
 
-async def test_news_that_the_database_has_moved_on_from_are_applied_in_finite_time(
-    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+async def test_outdated_changes_are_applied_in_finite_time(
+    new_replica: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two looks are put together, the older with another model, or with a scope that is gone by now."""
-    store = await pair()
+    """Two polls are merged, and the older one has another model, or a scope that is gone by now."""
+    store = await new_replica()
     generation = await publish(store, many(5), embedder=HashEmbedder())
     loads = 0
     read_segment = reads.read_segment
 
-    async def counted(*arguments: Any, **options: Any) -> Any:
+    async def count_loads(*arguments: Any, **options: Any) -> Any:
         nonlocal loads
         loads += 1
         return await read_segment(*arguments, **options)
 
-    monkeypatch.setattr(reads, "read_segment", counted)
+    monkeypatch.setattr(reads, "read_segment", count_loads)
     async with asyncio.timeout(FRESH_S):
         await store.apply({Scope(): ScopeGeneration(generation, "older-model", in_database=False)})
         await store.apply({Scope(): ScopeGeneration(generation + 1, "hash-1", in_database=False)})
@@ -207,10 +193,10 @@ async def test_news_that_the_database_has_moved_on_from_are_applied_in_finite_ti
 
 
 @guarantee("replica:turns")
-async def test_a_lease_counts_its_holders_so_that_a_late_one_can_be_told(
-    pair: Callable[..., Any],
+async def test_a_lease_counts_its_holders_so_that_a_late_one_can_be_detected(
+    new_replica: Callable[..., Any],
 ) -> None:
-    one, two = await pair(), await pair()
+    one, two = await new_replica(), await new_replica()
     fence = "SELECT holder, fence FROM toolscout.leases WHERE name = 'index:mail'"
     with psycopg.connect(one.pool.conninfo, autocommit=True) as db:
         assert await one.lease("index:mail", "first", 0.01)

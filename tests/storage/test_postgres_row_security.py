@@ -1,4 +1,4 @@
-"""The second wall: whatever a query forgets to say, the application's role sees one tenant's rows, vectors included."""
+"""Row-level security: even if a query names no tenant, the role of the store sees the rows of one tenant only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,17 @@ from toolscout.storage.postgres.schema import ROLE
 
 pytestmark = guarantee("tenant:isolation")
 
-WALLED = ("tenants", "scopes", "servers", "tools", "switches", "records", "search_rows", "term_counts", "summaries")
+TENANT_TABLES = (
+    "tenants",
+    "scopes",
+    "servers",
+    "tools",
+    "switches",
+    "records",
+    "search_rows",
+    "term_counts",
+    "summaries",
+)
 SHARED = {"name": "paint", "server": "studio", "description": "Paint a wall"}
 SAMPLES = {
     "text": "x",
@@ -36,9 +46,9 @@ SAMPLES = {
 
 @pytest.fixture(scope="module")
 async def url(postgres: Databases) -> str:
-    """Give a database of two tenants with the same names, one text in common, all of it searched in the database."""
-    made = postgres.fresh()
-    store = open_store(Settings(store=made, resident_tools=0), Rules())
+    """Return a database of two tenants that have tools of the same names and share one text."""
+    address = postgres.fresh()
+    store = open_store(Settings(store=address, resident_tools=0), Rules())
     await store.open()
     for tenant in ("red", "blue", "red"):
         only = {"name": f"only_{tenant}", "server": "studio", "description": f"The {tenant} secret"}
@@ -48,12 +58,12 @@ async def url(postgres: Databases) -> str:
         await store.put_records([Record(kind="pin", scope=Scope(tenant=tenant), name="studio__paint")])
     await store.lease("index:red:studio", "one", 60)
     await store.close()
-    return made
+    return address
 
 
 @pytest.fixture
-async def wall(url: str) -> AsyncIterator[Callable[..., list[Any]]]:
-    """Give what asks raw SQL as the application's role, for a tenant or for none."""
+async def ask(url: str) -> AsyncIterator[Callable[..., list[Any]]]:
+    """Return a function that runs SQL in the role of the store, for a tenant or for none."""
     with psycopg.connect(url, autocommit=True) as db:
 
         def ask(tenant: str | None, query: str, *values: Any) -> list[Any]:
@@ -68,82 +78,82 @@ async def wall(url: str) -> AsyncIterator[Callable[..., list[Any]]]:
         yield ask
 
 
-@pytest.mark.parametrize("table", WALLED)
-def test_every_table_shows_one_tenant(wall: Callable[..., list[Any]], table: str) -> None:
+@pytest.mark.parametrize("table", TENANT_TABLES)
+def test_every_table_shows_one_tenant(ask: Callable[..., list[Any]], table: str) -> None:
     for tenant in ("red", "blue"):
-        found = wall(tenant, f"SELECT DISTINCT tenant FROM {table}")
-        assert found == [(tenant,)]
+        rows = ask(tenant, f"SELECT DISTINCT tenant FROM {table}")
+        assert rows == [(tenant,)]
     for nobody in (None, "", "green", "red' OR true --"):
-        assert wall(nobody, f"SELECT * FROM {table}") == []
+        assert ask(nobody, f"SELECT * FROM {table}") == []
 
 
-def test_every_table_with_a_tenant_is_walled(wall: Callable[..., list[Any]], url: str) -> None:
+def test_every_table_with_a_tenant_is_tested_here(ask: Callable[..., list[Any]], url: str) -> None:
     with psycopg.connect(url) as db:
-        found = db.execute(
+        rows = db.execute(
             "SELECT table_name FROM information_schema.columns WHERE table_schema = 'toolscout' "
             "AND column_name = 'tenant'"
         ).fetchall()
-    assert {name for (name,) in found} == set(WALLED)
+    assert {name for (name,) in rows} == set(TENANT_TABLES)
 
 
-def test_a_vector_is_reached_through_a_tool_of_the_tenant_only(wall: Callable[..., list[Any]], url: str) -> None:
+def test_a_vector_is_reached_through_a_tool_of_the_tenant_only(ask: Callable[..., list[Any]], url: str) -> None:
     hashes = "SELECT DISTINCT text_hash FROM toolscout.tools WHERE tenant = %s"
     with psycopg.connect(url) as db:
         texts = {tenant: set(db.execute(hashes, (tenant,)).fetchall()) for tenant in ("red", "blue")}
     assert texts["red"] & texts["blue"]
     for tenant in ("red", "blue"):
-        seen = set(wall(tenant, "SELECT text_hash FROM vectors"))
-        assert seen == texts[tenant]
-        assert seen < texts["red"] | texts["blue"]
-    assert wall(None, "SELECT * FROM vectors") == []
+        hashes_of_tenant = set(ask(tenant, "SELECT text_hash FROM vectors"))
+        assert hashes_of_tenant == texts[tenant]
+        assert hashes_of_tenant < texts["red"] | texts["blue"]
+    assert ask(None, "SELECT * FROM vectors") == []
 
 
-def test_the_doors_in_the_wall_ask_for_the_tenant_too(wall: Callable[..., list[Any]]) -> None:
+def test_functions_that_bypass_row_security_check_the_tenant(ask: Callable[..., list[Any]]) -> None:
     query = any_of([term_lexeme("red", "paint"), term_lexeme("blue", "paint"), term_lexeme("blue", "secret")])
     counts = {
-        tenant: len(wall(tenant, "SELECT holding(%s::tsquery, '')", query)) for tenant in ("red", "blue", "", None)
+        tenant: len(ask(tenant, "SELECT holding(%s::tsquery, '')", query)) for tenant in ("red", "blue", "", None)
     }
     assert counts == {"red": 1, "blue": 2, "": 0, None: 0}
 
 
-def test_every_door_asks_for_the_tenant_or_is_closed_inside_a_tenants_transaction(
-    wall: Callable[..., list[Any]], url: str
+def test_every_function_that_bypasses_row_security_checks_the_tenant_or_refuses_one(
+    ask: Callable[..., list[Any]], url: str
 ) -> None:
-    """A new door needs a line here only when it takes a new kind of argument."""
-    doors = """
+    """A new function needs a line in `SAMPLES` only if it takes a new type of argument."""
+    query = """
         SELECT proname, proargtypes::regtype[]::text[], prosrc LIKE '%current_setting(''toolscout.tenant'', true)%'
         FROM pg_proc WHERE pronamespace = 'toolscout'::regnamespace AND prosecdef AND prorettype <> 'void'::regtype
     """
     with psycopg.connect(url) as db:
-        found = db.execute(doors).fetchall()
-    assert {"unembedded", "holding", "records_of_all"} <= {name for name, _, _ in found}
-    for name, types, asks in found:
+        functions = db.execute(query).fetchall()
+    assert {"unembedded", "holding", "records_of_all"} <= {name for name, _, _ in functions}
+    for name, types, checks in functions:
         call = f"SELECT * FROM {name}({', '.join(f'%s::{kind}' for kind in types)})"
         values = [SAMPLES[kind] for kind in types]
-        if asks:
-            assert wall("red", call, *values) == []
+        if checks:
+            assert ask("red", call, *values) == []
         else:
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="inside a tenant"):
-                wall("red", call, *values)
+                ask("red", call, *values)
 
 
-def test_outside_of_tenants_the_doors_answer_for_all(wall: Callable[..., list[Any]]) -> None:
+def test_without_a_tenant_these_functions_answer_for_all_tenants(ask: Callable[..., list[Any]]) -> None:
     for nobody in (None, ""):
-        assert set(wall(nobody, "SELECT DISTINCT tenant FROM unembedded('no-model')")) == {("red",), ("blue",)}
+        assert set(ask(nobody, "SELECT DISTINCT tenant FROM unembedded('no-model')")) == {("red",), ("blue",)}
 
 
-@pytest.mark.parametrize("table", WALLED)
-def test_nothing_of_another_tenant_can_be_written(wall: Callable[..., list[Any]], table: str) -> None:
-    assert wall("red", f"DELETE FROM {table} WHERE tenant = 'blue'") == [(0,)]
-    assert wall("red", f"UPDATE {table} SET tenant = 'red' WHERE tenant = 'blue'") == [(0,)]
+@pytest.mark.parametrize("table", TENANT_TABLES)
+def test_nothing_of_another_tenant_can_be_written(ask: Callable[..., list[Any]], table: str) -> None:
+    assert ask("red", f"DELETE FROM {table} WHERE tenant = 'blue'") == [(0,)]
+    assert ask("red", f"UPDATE {table} SET tenant = 'red' WHERE tenant = 'blue'") == [(0,)]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        wall("red", f"UPDATE {table} SET tenant = 'blue'")
+        ask("red", f"UPDATE {table} SET tenant = 'blue'")
 
 
 @pytest.mark.parametrize("statement", ["SELECT * FROM leases", "DELETE FROM vectors", "DROP TABLE tools"])
-def test_what_is_no_tenants_business_is_refused(wall: Callable[..., list[Any]], statement: str) -> None:
+def test_tables_without_tenants_and_ddl_are_refused(ask: Callable[..., list[Any]], statement: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        wall("red", statement)
+        ask("red", statement)
 
 
 async def test_a_login_that_owns_nothing_is_enough_to_serve(url: str) -> None:

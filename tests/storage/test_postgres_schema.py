@@ -1,4 +1,4 @@
-"""The schema of a database: made once however many start, never downgraded, and what goes takes its own along."""
+"""The schema of a database: created once by any number of replicas, never downgraded, and deletes cascade."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ REPLICAS = 10
 
 
 @guarantee("store:upgrade")
-async def test_ten_processes_may_make_the_schema_at_once(postgres: Databases) -> None:
+async def test_ten_processes_may_create_the_schema_at_once(postgres: Databases) -> None:
     url = postgres.empty()
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(Path(editions.__file__)), "open", url, str(REPLICAS), stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await asyncio.wait_for(process.communicate(), 120)
-    assert said.split() == [b"ended", str(REPLICAS).encode()]
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
+    assert output.split() == [b"ended", str(REPLICAS).encode()]
     with psycopg.connect(url) as db:
         assert db.execute("SELECT version FROM toolscout.schema_version").fetchall() == [(len(schema.MIGRATIONS),)]
 
@@ -55,13 +55,13 @@ async def test_a_newer_schema_is_refused_with_what_to_do_and_not_touched(databas
 async def test_a_migration_that_fails_leaves_the_database_as_it_was(
     database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, known = database(), schema.MIGRATIONS
-    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE half (x int); CREATE TABLE tools (x int)"))
+    url, migrations = database(), schema.MIGRATIONS
+    monkeypatch.setattr(schema, "MIGRATIONS", (*migrations, "CREATE TABLE half (x int); CREATE TABLE tools (x int)"))
     store = open_store(Settings(store=url), Rules())
     with pytest.raises(StoreError, match="already exists"):
         await store.open()
     await store.close()
-    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE notes AS SELECT 1 AS one"))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*migrations, "CREATE TABLE notes AS SELECT 1 AS one"))
     store = open_store(Settings(store=url), Rules())
     await store.open()
     await publish(store, many(3))
@@ -102,7 +102,7 @@ async def test_a_database_of_the_third_schema_that_has_used_up_its_numbers_works
 
 @guarantee("store:contract")
 @pytest.mark.parametrize("resident_tools", [50_000, 0], ids=["postgres", "postgres-large"])
-async def test_a_server_or_a_user_that_goes_takes_every_row_along(
+async def test_removing_a_server_or_a_user_removes_all_their_rows(
     database: Callable[[], str], resident_tools: int
 ) -> None:
     url = database()
@@ -117,17 +117,17 @@ async def test_a_server_or_a_user_that_goes_takes_every_row_along(
     assert await store.remove_user("local", "ann") == 4
     with psycopg.connect(url) as db:
         columns = (("servers", "key"), ("tools", "server"), ("switches", "key"), ("search_rows", "server"))
-        left = {
+        rest = {
             table: db.execute(
                 f"SELECT count(*) FROM toolscout.{table} WHERE owner = 'ann' OR {column} LIKE 'gone%'"
             ).fetchone()
             for table, column in columns
         }
-        counted = db.execute("SELECT coalesce(sum(tools), 0) FROM toolscout.summaries WHERE owner <> 'bob'").fetchone()
+        total = db.execute("SELECT coalesce(sum(tools), 0) FROM toolscout.summaries WHERE owner <> 'bob'").fetchone()
         words = "SELECT count(*) FROM toolscout.term_counts WHERE owner = 'ann' OR server = 'gone'"
         assert db.execute(words).fetchone() == (0,)
-    assert left == dict.fromkeys(left, (0,))
-    assert counted == ((5,) if resident_tools == 0 else (0,))
+    assert rest == dict.fromkeys(rest, (0,))
+    assert total == ((5,) if resident_tools == 0 else (0,))
     assert len(await keys(store, Caller(user="bob"))) == 6
     await store.close()
 
@@ -137,15 +137,15 @@ async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]
     url = database()
     store = open_store(Settings(store=url, resident_tools=0), Rules())
     await store.open()
-    touched = """
+    row_versions = """
         SELECT 'tool', key, xmin::text FROM toolscout.tools
         UNION SELECT 'row', key, xmin::text FROM toolscout.search_rows
     """
     with psycopg.connect(url, autocommit=True) as db:
         await publish(store, many(20), embedder=HashEmbedder())
-        before = db.execute(touched).fetchall()
+        before = db.execute(row_versions).fetchall()
         await publish(store, [{**many(20)[0], "description": "changed"}, *many(20)[1:]], embedder=HashEmbedder())
-        after = db.execute(touched).fetchall()
+        after = db.execute(row_versions).fetchall()
     assert {row[:2] for row in set(after) - set(before)} == {
         ("tool", "many__create_invoice_00000"),
         ("row", "many__create_invoice_00000"),
@@ -154,7 +154,7 @@ async def test_unchanged_tools_are_not_written_again(database: Callable[[], str]
 
 
 @guarantee("store:contract")
-async def test_a_model_has_one_number_however_often_and_at_once_its_vectors_come(database: Callable[[], str]) -> None:
+async def test_a_model_has_one_number_however_often_vectors_are_added_at_once(database: Callable[[], str]) -> None:
     url = database()
     store = open_store(Settings(store=url), Rules())
     await store.open()

@@ -60,6 +60,6 @@ async def test_another_process_answers_the_same(
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         stdout=asyncio.subprocess.PIPE,
     )
-    said, _ = await asyncio.wait_for(process.communicate(), 120)
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 0
-    assert json.loads(said) == expected
+    assert json.loads(output) == expected

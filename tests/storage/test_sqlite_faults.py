@@ -1,4 +1,4 @@
-"""What can happen to a file: it is full, locked, damaged or none. A typed error says so, and nothing is lost."""
+"""A file on a full disk, a locked, damaged or missing file: a typed error says so, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    made = open_store(Settings(store=f"sqlite:///{path}", store_timeout_s=0.01), Rules())
-    assert isinstance(made, SqliteStore)
-    await made.open()
-    await publish(made, OLD, embedder=HashEmbedder())
-    yield made
-    await made.close()
+    sqlite_store = open_store(Settings(store=f"sqlite:///{path}", store_timeout_s=0.01), Rules())
+    assert isinstance(sqlite_store, SqliteStore)
+    await sqlite_store.open()
+    await publish(sqlite_store, OLD, embedder=HashEmbedder())
+    yield sqlite_store
+    await sqlite_store.close()
 
 
 @contextmanager
 def full_disk(store: SqliteStore) -> Iterator[None]:
-    """Let SQLite find no room for more than a few pages, as it does on a full disk."""
+    """Limit SQLite to a few more pages, as on a full disk."""
     db = store.connection
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     db.execute(f"PRAGMA max_page_count = {pages + 3}")
@@ -59,8 +59,8 @@ def write(path: Path, content: bytes) -> None:
 
 async def still_serves_the_old(store: SqliteStore) -> None:
     assert await keys(store) == sorted(f"many__{row['name']}" for row in OLD)
-    found = await look_for(store, "create invoice")
-    assert found.cosine.max() > 0.5
+    candidates = await look_for(store, "create invoice")
+    assert candidates.cosine.max() > 0.5
 
 
 @guarantee("store:full")
@@ -76,14 +76,14 @@ async def test_a_full_disk_is_a_typed_error_and_the_old_generation_is_served(sto
 
 
 @guarantee("store:full")
-async def test_a_full_disk_while_vectors_are_kept_is_the_same(store: SqliteStore) -> None:
+async def test_a_full_disk_while_vectors_are_stored_is_a_typed_error_too(store: SqliteStore) -> None:
     with full_disk(store), pytest.raises(StoreError, match="full"):
         await publish(store, NEW, embedder=HashEmbedder())
     await still_serves_the_old(store)
 
 
 @guarantee("store:full")
-async def test_a_disk_with_room_again_needs_no_restart(store: SqliteStore) -> None:
+async def test_when_the_disk_has_space_again_no_restart_is_needed(store: SqliteStore) -> None:
     with full_disk(store), pytest.raises(StoreError):
         await publish(store, NEW)
     await publish(store, NEW, embedder=HashEmbedder())

@@ -22,29 +22,29 @@ STATEMENTS = 220
 
 @pytest.fixture
 def writers() -> Iterator[Writers]:
-    made = Writers()
-    yield made
-    made.close()
+    processes = Writers()
+    yield processes
+    processes.close()
 
 
 async def visible_edition(path: Path) -> int:
-    """Check that the file is sound and holds one whole edition; return its number, or -1 for an empty catalogue."""
+    """Check that the file is sound and holds one whole edition. Return its number, or -1 for an empty catalogue."""
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     connection.close()
     async with open_editions(str(path)) as scout:
-        listed = await scout.list_tools(page_size=100, detail="full")
-        if not listed:
+        page = await scout.list_tools(page_size=100, detail="full")
+        if not page:
             return -1
-        numbers = {int(match.tool.description.split()[1]) for match in listed}
+        numbers = {int(match.tool.description.split()[1]) for match in page}
         assert len(numbers) == 1, f"editions {sorted(numbers)} are mixed"
         number = numbers.pop()
-        assert {match.tool.name for match in listed} == {row["name"] for row in edition(number)}
+        assert {match.tool.name for match in page} == {row["name"] for row in edition(number)}
         assert await scout._store.unembedded("hash-1") == []
-        found = await scout.search_tools(f"only in {number}", ranker="semantic", top_k=1)
-        assert found[0].tool.name == f"only_in_{number}"
-        assert found.metadata.degraded is None
+        answer = await scout.search_tools(f"only in {number}", ranker="semantic", top_k=1)
+        assert answer[0].tool.name == f"only_in_{number}"
+        assert answer.metadata.degraded is None
         return number
 
 
@@ -64,7 +64,7 @@ async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(tmp_path: 
 
 
 @guarantee("store:kill9", "store:upgrade")
-async def test_a_writer_killed_while_it_makes_the_file_leaves_one_that_opens(tmp_path: Path, writers: Writers) -> None:
+async def test_a_writer_killed_while_it_creates_the_file_leaves_a_usable_one(tmp_path: Path, writers: Writers) -> None:
     dice = random.Random(21)
     for turn in range(10):
         path = tmp_path / f"catalogue-{turn}.db"

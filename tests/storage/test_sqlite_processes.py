@@ -1,4 +1,4 @@
-"""Two processes on one file: a reader goes on with the old generation, then has the new one, without a restart."""
+"""Two processes on one file: a reader serves the old generation, then the new one, without a restart."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ async def publish_elsewhere(path: Path, number: int) -> None:
 
 
 async def caught_up(scout: Scout, number: int) -> None:
-    """Read until the edition is there; every read until then sees one whole edition."""
+    """Read until the edition is there. Every read until then sees one whole edition."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            listed = await scout.list_tools(page_size=100)
-            seen = {int(match.tool.description.split()[1]) for match in listed}
-            assert len(seen) == 1
-            if seen == {number}:
+            page = await scout.list_tools(page_size=100)
+            numbers = {int(match.tool.description.split()[1]) for match in page}
+            assert len(numbers) == 1
+            if numbers == {number}:
                 return
             await asyncio.sleep(0)
 
 
 async def overview_when(store: Store, *, stale: bool) -> Overview:
-    """Read until what is served is stale, or is not any more."""
+    """Read until the overview is stale, or no longer stale."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             overview = await store.overview(Caller())
@@ -62,8 +62,8 @@ async def test_a_reader_sees_the_old_then_the_new_without_a_restart(tmp_path: Pa
         assert {match.tool.name for match in await reader.list_tools(page_size=100)} == {
             row["name"] for row in edition(2)
         }
-        found = await reader.search_tools("only in 2", ranker="semantic", top_k=1)
-        assert found[0].tool.name == "only_in_2"
+        answer = await reader.search_tools("only in 2", ranker="semantic", top_k=1)
+        assert answer[0].tool.name == "only_in_2"
 
 
 async def test_a_reader_that_has_caught_up_reads_the_file_no_more(tmp_path: Path) -> None:
@@ -94,13 +94,13 @@ async def test_two_writers_take_turns_and_lose_nothing(tmp_path: Path) -> None:
             )
         )
     async with Scout.open(store=url, embedder=HashEmbedder()) as reader:
-        listed = await reader.list_tools()
-        assert listed.pagination is not None
-        assert listed.pagination.total_tools == 100
+        page = await reader.list_tools()
+        assert page.pagination is not None
+        assert page.pagination.total_tools == 100
 
 
 async def test_a_reader_opens_and_reads_while_another_process_is_writing(tmp_path: Path) -> None:
-    """Nothing to migrate means nothing to write, so nobody has to be waited for."""
+    """Without a migration nothing is written, so the reader need not wait for the writer."""
     path = tmp_path / "catalogue.db"
     await publish_elsewhere(path, 1)
     writer = sqlite3.connect(path, isolation_level=None)
@@ -115,7 +115,7 @@ async def test_a_reader_opens_and_reads_while_another_process_is_writing(tmp_pat
         writer.close()
 
 
-async def test_what_cannot_be_reloaded_is_served_as_it_was_and_marked_stale(tmp_path: Path) -> None:
+async def test_if_a_reload_fails_the_old_generation_is_served_and_marked_stale(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     store = open_store(Settings(store=f"sqlite:///{path}"), Rules())
     await store.open()
@@ -134,7 +134,7 @@ async def test_what_cannot_be_reloaded_is_served_as_it_was_and_marked_stale(tmp_
         await store.close()
 
 
-async def test_several_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
+async def test_several_processes_may_create_the_file_at_once(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     await asyncio.gather(*(publish_elsewhere(path, 7) for _ in range(3)))
     async with open_editions(str(path)) as reader:

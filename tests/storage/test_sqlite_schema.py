@@ -1,4 +1,4 @@
-"""A file of an earlier version migrates when it is opened; one of a newer version is refused and left alone."""
+"""A file of an earlier version migrates when it is opened. One of a newer version is refused and left alone."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ async def test_a_file_without_a_version_gets_every_migration(path: Path) -> None
 async def test_a_file_of_the_last_version_gets_only_what_is_new(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
         await scout.index_tools(many(4))
-    added = "CREATE TABLE notes (tenant TEXT, key TEXT, note TEXT); INSERT INTO notes SELECT tenant, key, '' FROM tools"
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, added))
+    script = (
+        "CREATE TABLE notes (tenant TEXT, key TEXT, note TEXT); INSERT INTO notes SELECT tenant, key, '' FROM tools"
+    )
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, script))
     async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
         assert len(await scout.list_tools()) == 4
         assert (await scout.search_tools("create invoice", ranker="semantic")).metadata.degraded is None
@@ -78,19 +80,19 @@ async def test_a_file_of_schema_1_gives_its_tools_and_switches_to_everyone(
 
 
 def _back_to_schema_1(path: Path) -> None:
-    """Write a file as the first release wrote it, with what a newer one holds."""
+    """Rewrite a file with the schema of the first release, keeping its contents."""
     with closing(sqlite3.connect(path)) as db:
         tables = ("catalogue", "servers", "tools", "switches", "vectors")
-        held = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
-        held["servers"] = [(tenant, *rest) for tenant, _, *rest in held["servers"]]
-        held["tools"] = [(tenant, key, owner, *rest) for tenant, owner, key, *rest in held["tools"]]
-        held["switches"] = [(tenant, *rest) for tenant, _, *rest in held["switches"]]
+        rows_of = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
+        rows_of["servers"] = [(tenant, *rest) for tenant, _, *rest in rows_of["servers"]]
+        rows_of["tools"] = [(tenant, key, owner, *rest) for tenant, owner, key, *rest in rows_of["tools"]]
+        rows_of["switches"] = [(tenant, *rest) for tenant, _, *rest in rows_of["switches"]]
         for name in (*tables[::-1], "scopes", "leases", "records"):
             db.execute(f"DROP TABLE {name}")
         db.executescript(schema.MIGRATIONS[0])
         db.execute("DELETE FROM catalogue")
-        for name, found in held.items():
-            for row in found:
+        for name, rows in rows_of.items():
+            for row in rows:
                 db.execute(f"INSERT INTO {name} VALUES ({','.join('?' * len(row))})", row)
         db.execute("PRAGMA user_version = 1")
         db.commit()
@@ -99,13 +101,13 @@ def _back_to_schema_1(path: Path) -> None:
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
         await scout.index_tools(many(4))
-    known = schema.MIGRATIONS
-    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE half (x); CREATE TABLE tools (x)"))
+    migrations = schema.MIGRATIONS
+    monkeypatch.setattr(schema, "MIGRATIONS", (*migrations, "CREATE TABLE half (x); CREATE TABLE tools (x)"))
     with pytest.raises(StoreError, match="already exists"):
         async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()):
             pass
-    monkeypatch.setattr(schema, "MIGRATIONS", known)
-    assert version_of(path) == len(known)
+    monkeypatch.setattr(schema, "MIGRATIONS", migrations)
+    assert version_of(path) == len(migrations)
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
     async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
