@@ -223,6 +223,11 @@ class StoreError(ToolscoutError):
 
     code = "store_unavailable"
 
+    @classmethod
+    def not_open(cls, where: str) -> StoreError:
+        """Return the error for a store that is used before it is opened, or after it is closed."""
+        return cls(f"{where} is not open", hint="use `async with Scout.open(...)`")
+
 
 class SchemaVersionError(StoreError):
     """The store was written by a newer version of toolscout."""

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 from mcp.shared.message import SessionMessage
 
 from toolscout.config import ServerConfig
+from toolscout.jsonrpc_lines import MessageStream
 from toolscout.ports import Upstream
 from toolscout.settings import Settings
 
@@ -30,7 +30,7 @@ class NotSentError(Exception):
     """The connection was closed before the first byte of a request was written."""
 
 
-class SendTracker:
+class SendTracker(MessageStream):
     """A write stream that records on each request whether it was passed to the transport."""
 
     def __init__(self, inner: Any) -> None:
@@ -50,17 +50,8 @@ class SendTracker:
 
     async def aclose(self) -> None:
         """Close the stream."""
+        await super().aclose()
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        """Enter the stream."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the stream."""
-        await self.aclose()
 
 
 class InFlightRequest:

@@ -139,9 +139,8 @@ class Snapshot:
         self, caller: Caller, narrow: Filter, intents: Sequence[Intent], limit: int, model_id: str
     ) -> Candidates:
         """Return the union of the best by vector and by words, with the evidence that the scorer needs."""
-        if model_id != self.model_id:
-            intents = without_vectors(intents)
-        intents = [self._usable(intent) for intent in intents]
+        dimensions = {segment.vectors.matrix.shape[1] for segment in self.segments} - {0}
+        intents = usable_intents(intents, dimensions if model_id == self.model_id else set())
         view, matching = self.view(caller), self.narrow(caller, narrow)
         names = tuple(dict.fromkeys(term for intent in intents for term in intent.terms))
         postings = [{term: segment.words.postings(term) for term in names} for segment in self.segments]
@@ -190,21 +189,25 @@ class Snapshot:
             if hidden is not None:
                 allowed[0][hidden] = False
 
-    def _usable(self, intent: Intent) -> Intent:
-        """Drop the vector of a query where no tool has one. Refuse a vector of another length."""
-        lengths = {segment.vectors.matrix.shape[1] for segment in self.segments} - {0}
-        if intent.vector is None or lengths == {len(intent.vector)}:
-            return intent
-        if not lengths:
-            return replace(intent, vector=None)
-        raise DimensionError.two_models(
-            f"the catalogue holds vectors of {max(lengths)} numbers, the query has {len(intent.vector)}"
-        )
+
+def usable_intents(intents: Sequence[Intent], dimensions: set[int]) -> list[Intent]:
+    """Return the intents for vectors of these dimensions, or without vectors if there are no dimensions.
+
+    A vector of another dimension is refused.
+    """
+    if not dimensions:
+        return [replace(intent, vector=None) for intent in intents]
+    for intent in intents:
+        if intent.vector is not None and dimensions != {len(intent.vector)}:
+            raise DimensionError.two_models(
+                f"the catalogue holds vectors of {max(dimensions)} numbers, the query has {len(intent.vector)}"
+            )
+    return list(intents)
 
 
-def without_vectors(intents: Sequence[Intent]) -> list[Intent]:
-    """Return the intents to be searched by words alone."""
-    return [replace(intent, vector=None) for intent in intents]
+def term_weights(frequency: Mapping[str, int], visible: int) -> dict[str, float]:
+    """Return the inverse document frequency of each term, given how many of the `visible` tools contain it."""
+    return {term: float(np.log1p((visible - count + 0.5) / (count + 0.5))) for term, count in frequency.items()}
 
 
 def nearest_tools(
@@ -236,7 +239,7 @@ def collect_candidates(
     """
     names = tuple(dict.fromkeys(term for intent in intents for term in intent.terms))
     postings = postings or [{term: segment.words.postings(term) for term in names} for segment in segments]
-    weight = {term: float(np.log1p((visible - frequency[term] + 0.5) / (frequency[term] + 0.5))) for term in names}
+    weight = term_weights(frequency, visible)
     parts = [
         _best(segment, by_term, allowed, intents, weight, limit)
         for segment, by_term, allowed in zip(segments, postings, matching, strict=True)

@@ -15,14 +15,13 @@ import numpy as np
 from cachetools import LRUCache
 from psycopg import AsyncConnection
 
-from toolscout.errors import DimensionError
 from toolscout.models import Caller, Candidates, Facets, Filter, Intent, Overview, Scope, Tool
 from toolscout.ports import AccessFilter
 from toolscout.settings import Settings
 from toolscout.storage.columns import read_facets, read_tool
 from toolscout.storage.index.postings import PACKED, InvertedIndex, term_id
 from toolscout.storage.index.segment import Segment
-from toolscout.storage.index.snapshot import collect_candidates, nearest_tools, without_vectors
+from toolscout.storage.index.snapshot import collect_candidates, nearest_tools, term_weights, usable_intents
 from toolscout.storage.index.vectors import VectorIndex
 from toolscout.storage.postgres.candidates import best_by_words, nearest
 from toolscout.storage.postgres.encoding import TIERS, from_halves, label_lexeme, storable, term_lexeme
@@ -121,13 +120,12 @@ class InDatabaseSearch:
 
         async def search(db: AsyncConnection) -> Any:
             state, view = await self.view(db, caller)
-            usable = self._usable(intents if state.model_id == model_id else without_vectors(intents), state, view)
+            has_vectors = state.model_id == model_id and any(scope.has_vectors for scope in view.scopes)
+            usable = usable_intents(intents, {state.dimension} if has_vectors else set())
             names = list(dict.fromkeys(term for intent in usable for term in intent.terms))
             counts = [await self._counts(db, caller, scope, names) for scope in view.scopes]
             frequency = _frequency(caller.tenant, names, counts, view)
-            weight = {
-                term: float(np.log1p((view.visible - count + 0.5) / (count + 0.5))) for term, count in frequency.items()
-            }
+            weight = term_weights(frequency, view.visible)
             results = []
             for scope_query, lexemes in zip(await self.scope_queries(db, caller, view, narrow), counts, strict=True):
                 ids: set[int] = set()
@@ -272,17 +270,6 @@ class InDatabaseSearch:
 
     def _allowed(self, caller: Caller, segment: Segment) -> BoolArray:
         return np.fromiter((self._access(caller, item) for item in segment.facets), np.bool_, len(segment))
-
-    def _usable(self, intents: Sequence[Intent], state: TenantState, view: TenantView) -> list[Intent]:
-        """Drop the vectors of queries where no tool has one. Refuse vectors of another length."""
-        if not any(scope.has_vectors for scope in view.scopes):
-            return without_vectors(intents)
-        for intent in intents:
-            if intent.vector is not None and len(intent.vector) != state.dimension:
-                raise DimensionError.two_models(
-                    f"the catalogue holds vectors of {state.dimension} numbers, the query has {len(intent.vector)}"
-                )
-        return list(intents)
 
 
 def _cache_size(facets: Sequence[Facets]) -> int:

@@ -110,7 +110,7 @@ class ConnectionPool:
     ) -> _Result:
         """Run work in one transaction that sees one tenant. With `snapshot` it reads one state of the database."""
         if self._pool is None:
-            raise StoreError(f"{self.where} is not open", hint="use `async with Scout.open(...)`")
+            raise StoreError.not_open(self.where)
         connections: list[AsyncConnection] = []
         try:
             transaction = self._transact(self._pool, work, tenant, snapshot, connections)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 from psycopg import AsyncConnection, errors, sql
 
-from toolscout.errors import SchemaVersionError, StoreError
+from toolscout.errors import StoreError
+from toolscout.storage.migrations import read_migrations, refuse_newer
 
-_FOLDER = Path(__file__).parent / "migrations"
-MIGRATIONS: tuple[str, ...] = tuple(
-    (_FOLDER / f"{number}.sql").read_text("utf-8") for number in range(1, 1 + len(list(_FOLDER.glob("*.sql"))))
-)
+MIGRATIONS = read_migrations(Path(__file__).parent / "migrations")
 """Each script runs once, in order. A released script is never edited."""
 
 ROLE = "toolscout_app"
@@ -49,7 +47,7 @@ async def migrate(db: AsyncConnection, where: str) -> str:
         async with db.transaction():
             await db.execute(_LOCK)
             version = await _version(db)
-            _refuse_newer(version, where)
+            refuse_newer(version, len(MIGRATIONS), where, "database")
             if version < len(MIGRATIONS):
                 await _apply(db, version)
     row = await (await db.execute(_EXTENSION)).fetchone()
@@ -95,11 +93,3 @@ async def _version(db: AsyncConnection) -> int:
         return 0
     row = await (await db.execute("SELECT max(version) FROM toolscout.schema_version")).fetchone()
     return int(row[0] or 0) if row else 0
-
-
-def _refuse_newer(version: int, where: str) -> None:
-    if version > len(MIGRATIONS):
-        raise SchemaVersionError(
-            f"{where} has schema {version}, this toolscout knows schemas up to {len(MIGRATIONS)}",
-            hint="upgrade toolscout, or name another database with --store",
-        )

@@ -261,7 +261,7 @@ class PostgresStore:
         Under a policy every tenant is searched in memory: the database cannot count and suggest by rules.
         """
         if not self._open:
-            raise StoreError(f"{self.pool.where} is not open", hint="use `async with Scout.open(...)`")
+            raise StoreError.not_open(self.pool.where)
         while caller.tenant not in self.tenants_in_database or self._access.has_policy:
             scope = caller.scope if caller.scope in self._published else Scope(tenant=caller.tenant)
             missing = self.segments.missing(scope)

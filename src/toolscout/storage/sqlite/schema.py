@@ -5,12 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from toolscout.errors import SchemaVersionError
+from toolscout.storage.migrations import read_migrations, refuse_newer
 
-_FOLDER = Path(__file__).parent / "migrations"
-MIGRATIONS: tuple[str, ...] = tuple(
-    (_FOLDER / f"{number}.sql").read_text("utf-8") for number in range(1, 1 + len(list(_FOLDER.glob("*.sql"))))
-)
+MIGRATIONS = read_migrations(Path(__file__).parent / "migrations")
 """Each script runs once, in order. A released script is never edited."""
 
 
@@ -21,11 +18,7 @@ def migrate(connection: sqlite3.Connection, where: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection)
-        if version > len(MIGRATIONS):
-            raise SchemaVersionError(
-                f"{where} has schema {version}, this toolscout knows schemas up to {len(MIGRATIONS)}",
-                hint="upgrade toolscout, or name another file with --store",
-            )
+        refuse_newer(version, len(MIGRATIONS), where, "file")
         for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
             for statement in script.split(";"):
                 connection.execute(statement)

@@ -184,7 +184,7 @@ class SqliteStore:
     def connection(self) -> sqlite3.Connection:
         """The connection that the store's thread works with."""
         if self._connection is None:
-            raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
+            raise StoreError.not_open(self._where)
         return self._connection
 
     def _open(self) -> None:
@@ -218,7 +218,7 @@ class SqliteStore:
     def segments(self) -> SegmentCache:
         """The segments in memory."""
         if self._segments is None:
-            raise StoreError(f"{self._where} is not open", hint="use `async with Scout.open(...)`")
+            raise StoreError.not_open(self._where)
         return self._segments
 
     async def _load(self, scope: Scope) -> None:
