@@ -1,4 +1,4 @@
-"""The processes that are measured: the echo server itself, the gateway in front of it, FastMCP's proxy in front of it."""
+"""The processes that are measured: the echo server alone, behind the gateway, and behind FastMCP's proxy."""
 
 from __future__ import annotations
 

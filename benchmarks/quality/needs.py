@@ -1,4 +1,4 @@
-"""Requests with several needs: how often all right tools are among the first ten, and what each step of the search adds.
+"""Requests with several needs: how often all right tools are among the first ten, and what each step adds.
 
 TOOLSCOUT_BENCH=... python -m benchmarks.quality.needs [--queries 400]
 """
