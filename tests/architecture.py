@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import groupby
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "toolscout"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PAGE = SOURCE.parent.parent / "docs" / "architecture.md"
+PIPELINES = ("Index", "Discover", "Execute")
+STOP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +211,48 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def stops_of(pipeline: str) -> list[tuple[str, str]]:
+    """Return the stops of a pipeline on the page: file and name."""
+    section = re.split(r"^(?:##+ |\| pipeline)", PAGE.read_text("utf-8").partition(f"### {pipeline}\n")[2], flags=re.M)[
+        0
+    ]
+    return STOP.findall(section)
+
+
+def counts() -> str:
+    """Write for each pipeline how many stops, files and packages it has, and how often it returns to a package."""
+    lines = ["| pipeline | stops | files | packages | returns to a package |", "|---|---|---|---|---|"]
+    for pipeline in PIPELINES:
+        files = [file for file, _ in stops_of(pipeline)]
+        packages = [package for package, _ in groupby(file.split("/")[0].removesuffix(".py") for file in files)]
+        distinct = len(set(packages))
+        row = (pipeline.lower(), len(files), len(set(files)), distinct, len(packages) - distinct)
+        lines.append(f"| {' | '.join(map(str, row))} |")
+    return "\n".join(lines)
+
+
+def defines(file: str, name: str) -> bool:
+    """Return whether a file defines a function, a class, a method (`Class.method`) or a value."""
+    body: list[ast.stmt] = tree_of(SOURCE / file).body
+    for part in name.split("."):
+        nodes = [node for node in body if part in _names_of(node)]
+        if not nodes:
+            return False
+        body = getattr(nodes[0], "body", [])
+    return True
+
+
+def _names_of(node: ast.stmt) -> list[str]:
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        return [node.name]
+    if isinstance(node, ast.AnnAssign):
+        return [ast.unparse(node.target)]
+    return [ast.unparse(target) for target in node.targets] if isinstance(node, ast.Assign) else []
+
+
 if __name__ == "__main__":
     page = PAGE.read_text("utf-8")
     page = re.sub(r"```mermaid\n.*?```", lambda _: drawing(), page, count=1, flags=re.S)
     page = re.sub(r"^\| layer \|.*?(?=\n\n)", lambda _: table(), page, count=1, flags=re.S | re.M)
+    page = re.sub(r"^\| pipeline \|.*?(?=\n\n)", lambda _: counts(), page, count=1, flags=re.S | re.M)
     PAGE.write_text(page, "utf-8")

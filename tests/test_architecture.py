@@ -16,15 +16,25 @@ from architecture import (
     LAYERS,
     MODULES,
     PACKAGES,
+    PAGE,
+    PIPELINES,
     SOURCE,
+    STOP,
+    counts,
+    defines,
+    drawing,
     find_cycle,
     imports_of,
     libraries_of,
     module_of,
     package_of,
+    stops_of,
+    table,
     tree_of,
 )
 from public_api import PUBLIC_MODULES, SNAPSHOT, public_names, snapshot, unexported
+from toolscout.discovery.checks import RANKERS
+from toolscout.gateway.tool_lists import SURFACES
 
 ROOT = SOURCE.parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
@@ -61,6 +71,36 @@ def test_adapters_and_pipelines_meet_in_the_centre_alone():
 
 def test_no_modules_import_one_another_in_a_circle():
     assert not find_cycle({module_of(path): imports_of(path) for path in MODULES})
+
+
+def test_the_page_draws_the_packages_and_counts_the_stops_as_they_are():
+    page = PAGE.read_text("utf-8")
+    for part in (drawing(), table(), counts()):
+        assert part in page, "run `python tests/architecture.py`"
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_every_stop_of_a_pipeline_exists(pipeline):
+    stops = stops_of(pipeline)
+    assert len(stops) > 30
+    assert [stop for stop in stops if not defines(*stop)] == []
+
+
+def test_every_place_that_the_page_names_exists():
+    page = PAGE.read_text("utf-8")
+    assert [place for place in STOP.findall(page) if not defines(*place)] == []
+    paths = re.findall(r"`((?:cli|config|data|discovery|gateway|tests)/[\w/.]*)`", page)
+    assert [path for path in paths if not (SOURCE / path).exists() and not (ROOT / path).exists()] == []
+
+
+def test_every_word_of_the_glossary_that_is_code_names_a_class_or_a_module():
+    glossary = PAGE.read_text("utf-8").partition("## Words")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (?!word|-)([^|]+) \| ([^|]+) \|$", glossary, re.M)
+    nodes = [node for path in MODULES for node in tree_of(path).body]
+    definitions = {node.name for node in nodes if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    names = definitions | PACKAGES.keys() | {*RANKERS, *SURFACES, "tools.jsonl", "<server>__<tool>"}
+    assert len(rows) >= 25
+    assert {word for _, meaning in rows for word in re.findall(r"`([^`]+)`", meaning)} <= names
 
 
 def test_class_names_are_unique():

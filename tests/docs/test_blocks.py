@@ -2,7 +2,7 @@
 
 - A `python` block runs. If it prints, a `text` block directly after it shows the output.
 - A `console` block holds `$ command` lines, each followed by its output where the page shows it.
-- A `toml` block is a policy. `json`, `jsonl` and other `text` blocks are only shown.
+- A `toml` block is a policy. `json`, `jsonl`, `mermaid` and other `text` blocks are only shown.
 
 The blocks of a page run in order, in one folder, as a reader would type them. Those of the README run as processes,
 the others in this process. Durations may differ from what is shown.
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 COLUMNS = "90"
-SHOWN_ONLY = {"json", "jsonl", "text"}
+SHOWN_ONLY = {"json", "jsonl", "mermaid", "text"}
 INSTALLS = ("uv tool install ", "pip install ", "export ")
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```\n", re.S | re.M)
