@@ -1,4 +1,4 @@
-"""Decisions of an operator about tools: switched on or off, their definitions approved or kept out.
+"""Decisions of an operator: tools are switched on or off, and definitions are approved or kept out.
 
 Every decision survives re-indexing and leaves an audit line.
 """
@@ -85,17 +85,15 @@ class Decisions:
         async with self._indexer.leases.hold(scope, {tool.server for tool in tools.values()}) as leases:
             stored_tools = {tool.key: tool for tool in await self._store.stored_tools(scope)}
             if any(stored_tools.get(key) != tool for key, tool in tools.items()):
-                raise StoreError(
-                    "a definition has changed while you decided; nothing was decided", hint="look at it again"
-                )
+                raise StoreError("a definition changed in the meantime; nothing was decided", hint="look at it again")
             await self._pin(scope, tools.values(), verdict)
             reason = KEPT_OUT if verdict == "kept_out" else ""
-            decided = [replace(tool, quarantine_reason=reason) for tool in tools.values()]
-            await self._indexer.republish(decided, stored_tools, leases)
+            new_tools = [replace(tool, quarantine_reason=reason) for tool in tools.values()]
+            await self._indexer.republish(new_tools, stored_tools, leases)
         act = "definitions.keep_out" if verdict == "kept_out" else "definitions.approve"
-        for tool in decided:
+        for tool in new_tools:
             self._audit.write_act(act, scope, tool=tool.key, fingerprint=tool.fingerprint)
-        return decided
+        return new_tools
 
     async def _find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Tool]:
         tools = {tool.key: tool for tool in await self._store.stored_tools(scope)}
@@ -113,6 +111,6 @@ class Decisions:
         records = []
         for tool in tools:
             pin = pins.get(tool.key, Pin(key=tool.key, fingerprint=""))
-            decided = replace(pin, fingerprint=tool.fingerprint, verdict=verdict, at=time.time(), before=None)
-            records.append(write_pin(scope, decided))
+            new_pin = replace(pin, fingerprint=tool.fingerprint, verdict=verdict, at=time.time(), before=None)
+            records.append(write_pin(scope, new_pin))
         await self._store.put_records(records)

@@ -226,7 +226,7 @@ class CatalogueSync:
     def _log_report(self, scope: Scope, report: IndexReport, servers: set[str]) -> None:
         """Log what an operator has to decide, each thing once for as long as it waits, whatever tenants have it."""
         lines = {(item.where, f"is held back: {item.reason}") for item in report.quarantined}
-        lines |= {(key, "has another definition than was seen first or approved") for key in report.offered}
+        lines |= {(key, "has another definition than the approved or first seen one") for key in report.offered}
         logged = {line for scope_lines in self._logged.values() for line in scope_lines}
         for key, line in sorted(lines - logged):
             _log.warning("%r %s (`toolscout changes` shows it)", key, line)
