@@ -155,7 +155,7 @@ def test_a_catalogue_of_a_newer_toolscout_is_refused_clearly(toolscout: Run, tmp
         ("TOOLSCOUT_PAGE_SIZE", "many", "is not a whole number"),
         ("TOOLSCOUT_EMBED_TIMEOUT_S", "soon", "is not a number"),
         ("TOOLSCOUT_PAGE_SIZE", "-1", "cannot be negative"),
-        ("TOOLSCOUT_EMBEDDER", "magic", "names no embedder"),
+        ("TOOLSCOUT_EMBEDDER", "magic", "is not a known embedder"),
         ("TOOLSCOUT_STORE", "redis://here", "names no store"),
     ],
 )

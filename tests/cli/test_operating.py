@@ -155,7 +155,7 @@ def test_a_switched_off_or_held_tool_says_so(toolscout: Run, index: Run, store: 
     index(NOTES, POISON)
     toolscout("disable", "notes__sync", "--store", store)
     asked = ["--as", "ann", "--group", "staff", "--policy", policy, "--store", store]
-    assert "it is switched off" in toolscout("policy", "check", "notes__sync", *asked).out
+    assert "it is disabled" in toolscout("policy", "check", "notes__sync", *asked).out
     assert "it is held back" in toolscout("policy", "check", "notes__evil", *asked).out
 
 

@@ -200,7 +200,7 @@ def test_toolscout_itself_is_skipped_with_a_note(tmp_path: Path, entry: dict[str
     path.write_text(json.dumps({"mcpServers": {"me": entry, "other": {"command": "toolscout-like"}}}), "utf-8")
     config = read_config(path, {})
     assert [server.title for server in config.servers] == ["other"]
-    assert config.notes == (f"{path}: server 'me' is toolscout itself; it is skipped",)
+    assert config.notes == (f"{path}: server 'me' is toolscout itself and is skipped",)
 
 
 def test_what_an_extension_starts_is_skipped_with_a_note(tmp_path: Path) -> None:
@@ -208,4 +208,4 @@ def test_what_an_extension_starts_is_skipped_with_a_note(tmp_path: Path) -> None
     path.write_text(json.dumps({"context_servers": {"e": {"source": "extension", "settings": {}}}}), "utf-8")
     config = read_config(path, {})
     assert config.servers == ()
-    assert config.notes == (f"{path}: server 'e' is started by an extension of its host; it is skipped",)
+    assert config.notes == (f"{path}: server 'e' is started by an extension of its host and is skipped",)

@@ -104,7 +104,7 @@ def test_one_variable_inside_another_is_refused(tmp_path: Path) -> None:
 def test_what_looks_like_a_variable_and_is_none_is_noted(tmp_path: Path) -> None:
     config = read(tmp_path / "mcp.json", {"servers": {"s": {"command": "x", "args": ["${command:pick}"]}}})
     assert config.notes == (
-        f"{tmp_path}/mcp.json: server 's': args[0] contains a ${{...}} that is not a variable; it is left unchanged",
+        f"{tmp_path}/mcp.json: server 's': args[0] contains a ${{...}} that is not a variable and is left unchanged",
     )
 
 

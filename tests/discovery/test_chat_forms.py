@@ -56,7 +56,7 @@ def test_the_forms_of_each_api() -> None:
     assert openai_tool("n", shown) == {"type": "function", "function": body}
     assert openai_tool("n", shown, "responses") == {"type": "function", **body}
     assert anthropic_tool("n", shown) == {"name": "n", "description": "Send.", "input_schema": schema}
-    with pytest.raises(InvalidValueError, match="no OpenAI API"):
+    with pytest.raises(InvalidValueError, match="is not an OpenAI API"):
         openai_tool("n", shown, "assistants")
 
 

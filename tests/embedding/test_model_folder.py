@@ -62,7 +62,7 @@ async def test_a_manifest_that_tells_another_dimension_is_a_loud_error(folder: P
 
 
 def test_a_folder_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderError, match="no usable model manifest") as caught:
+    with pytest.raises(EmbedderError, match="not a usable model manifest") as caught:
         open_embedder(Settings(embedder=f"builtin:{tmp_path / 'nowhere'}"))
     assert "model.onnx" in caught.value.hint
 
@@ -70,7 +70,7 @@ def test_a_folder_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", '{"id": "x", "dimension": "many"}'])
 def test_a_manifest_that_cannot_be_read_is_a_clear_error(folder: Path, text: str) -> None:
     (folder / "manifest.json").write_text(text, "utf-8")
-    with pytest.raises(EmbedderError, match="no usable model manifest"):
+    with pytest.raises(EmbedderError, match="not a usable model manifest"):
         BuiltinEmbedder(folder=folder)
 
 
@@ -94,7 +94,7 @@ def spoil(path: Path, damage: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "openai", "openai:", "sentence-transformers:", "magic"])
 def test_a_setting_that_names_no_embedder_is_an_error_that_names_them(name: str) -> None:
-    with pytest.raises(SettingError, match="names no embedder") as caught:
+    with pytest.raises(SettingError, match="is not a known embedder") as caught:
         open_embedder(Settings(embedder=name))
     assert "builtin:FOLDER" in caught.value.hint
 

@@ -57,8 +57,8 @@ def test_an_empty_file_allows_nothing() -> None:
     [
         ("[[allow]\nwho = 1", "line 1"),
         ('[[allow]]\nwho = ["anyone"]\nserver = ["x"]', "allow 1 has an unknown name 'server'"),
-        ("[[allow]]\n[[allow]]", "allow 1 says nobody"),
-        ('[[deny]]\nwho = ["ann"]', "deny 1 has 'ann' in `who`"),
+        ("[[allow]]\n[[allow]]", "allow 1 has no `who`"),
+        ('[[deny]]\nwho = ["ann"]', "deny 1 has an invalid 'ann' in `who`"),
         ('[[allow]]\nwho = ["user:"]', "'user:'"),
         ('[[allow]]\nwho = "anyone"', "allow 1.who is no list"),
         ('[[allow]]\nwho = ["anyone"]\nmay = "write"', "may = 'write'"),
@@ -67,7 +67,7 @@ def test_an_empty_file_allows_nothing() -> None:
         ('[allow]\nwho = ["anyone"]', "no list of tables"),
         ("[limits]\ncalls_per_minute = 0", "limits.calls_per_minute is 0"),
         ("[limits]\ncalls_per_hour = 1", "unknown name 'calls_per_hour'"),
-        ("[limits.tools]\n'x*' = 3", "limits.tools.'x*' is no table"),
+        ("[limits.tools]\n'x*' = 3", "limits.tools.'x*' is not a table"),
         ("permit = true", "unknown name 'permit'"),
     ],
 )

@@ -118,7 +118,7 @@ def test_no_rule_lets_another_tenants_a_held_or_a_switched_off_tool_through(tool
         ({"tenant": "other"}, "another tenant"),
         ({"owner": "bob"}, "another user"),
         ({"quarantine_reason": "poisoned"}, "held back: poisoned"),
-        ({"enabled": False}, "switched off"),
+        ({"enabled": False}, "disabled"),
     ):
         assert not judged(ANN, tool(**fields))
         assert because in judged.explain(ANN, tool(**fields), "see").because

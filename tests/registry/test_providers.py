@@ -170,7 +170,7 @@ async def test_the_good_tools_of_a_listing_with_bad_ones_stay(registry):
     registry.add_provider(Failing({"good_tool": "Good"}, stage="list", answer=items))
     assert names(await registry.search("good_tool", ranker="fuzzy", limit=1)) == ["good_tool"]
     [problem] = registry.problems
-    assert problem.what.startswith("tool 1: a NoneType without a name; tool 3: 'good_tool' comes twice")
+    assert problem.what.startswith("tool 1: a NoneType without a name; tool 3: 'good_tool' is a duplicate")
 
 
 async def test_a_listing_that_never_ends_is_cut(make_registry):
@@ -178,7 +178,7 @@ async def test_a_listing_that_never_ends_is_cut(make_registry):
     registry.add_provider(Failing({}, stage="list", answer=endless))
     assert len(await registry.search("endless", ranker="fuzzy", limit=100)) == 0
     assert len(await registry.list_tool_metadata()) == 50
-    assert registry.problems[0].what == "it lists more than 50 tools; the rest is ignored"
+    assert registry.problems[0].what == "it lists more than 50 tools, and the rest is ignored"
 
 
 async def test_a_tool_that_cannot_be_indexed_is_reported(make_registry):
@@ -187,7 +187,7 @@ async def test_a_tool_that_cannot_be_indexed_is_reported(make_registry):
     with request_providers(Folder({"y" * 300: "Too long a name"})):
         for _ in range(2):
             assert names(await registry.search("good_tool", ranker="fuzzy")) == ["good_tool"]
-    assert ["cannot be found: its name has 300" in problem.what for problem in registry.problems] == [True, True]
+    assert ["is not searchable: its name has 300" in problem.what for problem in registry.problems] == [True, True]
 
 
 HANGS = ("blocks", "waits")
@@ -225,7 +225,7 @@ async def test_a_definition_that_cannot_be_had_costs_that_tool_alone(answer, reg
     found = await registry.search("send_email", ranker="fuzzy")
     assert names(found)[0] == "send_email"
     assert "send_emails" not in names(found)
-    with pytest.raises(CallError, match="its provider failing fails"):
+    with pytest.raises(CallError, match="its provider failing failed"):
         await registry.call_tool("send_emails", {"city": "Ulm"})
     assert {problem.provider for problem in registry.problems} == {"failing"}
 
@@ -236,7 +236,7 @@ async def test_when_no_hit_can_be_had_the_answer_says_so(make_registry):
     answer = await registry.search("weather", ranker="fuzzy")
     assert (len(answer), answer.suggestions) == (
         0,
-        ("Some tools fit, but their providers do not answer now.",),
+        ("Some tools match, but their providers do not answer now.",),
     )
 
 

@@ -329,7 +329,7 @@ def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(
     assert toolscout("audit", "--file", str(tmp_path / "none")).code == 2
     monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "none"))
     ran = toolscout("audit")
-    assert (ran.code, ran.out) == (1, f"there is no audit log at {tmp_path / 'none'}: it begins with the first call\n")
+    assert (ran.code, ran.out) == (1, f"there is no audit log at {tmp_path / 'none'}: the first call creates it\n")
     assert (toolscout("audit", "--json").code, toolscout("audit", "--json").json) == (1, {"lines": []})
 
 

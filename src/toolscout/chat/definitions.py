@@ -21,7 +21,7 @@ def openai_tool(name: str, tool: Tool, api: str = "chat") -> dict[str, Any]:
         return {"type": "function", "function": body}
     if api == "responses":
         return {"type": "function", **body}
-    raise InvalidValueError(f"no OpenAI API is called {api!r}", hint="use 'chat' or 'responses'")
+    raise InvalidValueError(f"{api!r} is not an OpenAI API", hint="use 'chat' or 'responses'")
 
 
 def anthropic_tool(name: str, tool: Tool) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def anthropic_tool(name: str, tool: Tool) -> dict[str, Any]:
 
 
 def definition_tokens(tool: Tool) -> int:
-    """Count the tokens of a definition. It is wrapped as in the wordier of the two APIs, so a budget holds for both."""
+    """Count the tokens of a definition, in the longer of the two forms, so that a budget holds for both APIs."""
     return count_tokens([{"type": "function", "function": anthropic_tool(model_name(tool.key), tool)}])
 
 

@@ -14,8 +14,8 @@ _HASHED = re.compile(r"_[0-9a-f]{8}\Z")
 def model_name(key: str) -> str:
     """Return the name of a key that both APIs accept: at most 64 letters, digits, `_` and `-`.
 
-    A key that had to be changed ends in a hash of the original. A key that already looks as if it did gets a hash as
-    well, so that no tool can take the name of another.
+    A name that differs from its key ends in a hash of the key. A key that already ends like that gets a hash too, so no
+    tool can take the name of another.
     """
     legal = _ILLEGAL.sub("_", key)
     return key if legal == key and len(key) <= LONGEST and not _HASHED.search(key) else with_hash(legal, key)

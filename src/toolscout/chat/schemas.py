@@ -24,9 +24,9 @@ _MOST_REFERENCES = 32
 
 
 def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema with an object on top, its alternatives merged, and parameter names that are accepted."""
-    schema = _repaired(schema)
-    properties, required = _merged(schema, schema, set())
+    """Return a schema of one object, with merged alternatives and accepted parameter names."""
+    schema = _repair(schema)
+    properties, required = _merge(schema, schema, set())
     names = _legal_names(properties)
     plain = {name: value for name, value in schema.items() if name not in _NOT_ON_TOP}
     plain |= {"type": "object", "properties": {}}
@@ -41,14 +41,14 @@ def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def own_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Rename arguments from the names that the model was shown to those of the tool's own schema."""
-    properties, _ = _merged(schema, schema, set())
+    properties, _ = _merge(schema, schema, set())
     originals = {legal: original for original, legal in _legal_names(properties).items()}
     return {originals.get(name, name): value for name, value in arguments.items()}
 
 
-def _merged(part: Any, whole: Mapping[str, Any], followed: set[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return properties and required names of a schema, of what it refers to, and of its alternatives."""
-    part = _resolved(part, whole, followed)
+def _merge(part: Any, whole: Mapping[str, Any], followed: set[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the properties and required names of a schema, including its reference and its alternatives."""
+    part = _resolve(part, whole, followed)
     declared = part.get("properties")
     properties = {
         name: {} if value is True else dict(value)
@@ -58,7 +58,7 @@ def _merged(part: Any, whole: Mapping[str, Any], followed: set[str]) -> tuple[di
     required = _names(part.get("required"))
     for word in _COMBINED:
         options = part.get(word)
-        parts = [_merged(item, whole, followed) for item in (options if isinstance(options, list) else ())]
+        parts = [_merge(item, whole, followed) for item in (options if isinstance(options, list) else ())]
         for more, _ in parts:
             properties = {**more, **properties}
         if word == "allOf":
@@ -68,7 +68,7 @@ def _merged(part: Any, whole: Mapping[str, Any], followed: set[str]) -> tuple[di
     return properties, required
 
 
-def _resolved(part: Any, whole: Mapping[str, Any], followed: set[str]) -> Mapping[str, Any]:
+def _resolve(part: Any, whole: Mapping[str, Any], followed: set[str]) -> Mapping[str, Any]:
     """Follow a reference inside the schema. Each one is followed once, so a circular schema does not loop."""
     if not isinstance(part, Mapping):
         return {}
@@ -79,7 +79,7 @@ def _resolved(part: Any, whole: Mapping[str, Any], followed: set[str]) -> Mappin
     target: Any = whole
     for step in path[2:].split("/"):
         target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
-    return {**_resolved(target, whole, followed), **{name: value for name, value in part.items() if name != "$ref"}}
+    return {**_resolve(target, whole, followed), **{name: value for name, value in part.items() if name != "$ref"}}
 
 
 def _legal_names(properties: Mapping[str, Any]) -> dict[str, str]:
@@ -92,27 +92,27 @@ def _legal_names(properties: Mapping[str, Any]) -> dict[str, str]:
     return names
 
 
-def _repaired(value: Any) -> Any:
+def _repair(value: Any) -> Any:
     """Drop keywords that current drafts of JSON Schema do not allow, at any depth, and give every array `items`."""
     if isinstance(value, list):
-        return [_repaired(item) for item in value]
+        return [_repair(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     kinds = value.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    written: dict[str, Any] = {}
+    repaired: dict[str, Any] = {}
     for name, item in value.items():
         if name == "type" and not all(isinstance(kind, str) and kind in _KINDS for kind in kinds):
             continue
         if name in _NUMBERS and isinstance(item, bool):
             continue
         if name in _NAMED and isinstance(item, Mapping):
-            written[name] = {key: _repaired(part) for key, part in item.items()}
+            repaired[name] = {key: _repair(part) for key, part in item.items()}
         else:
-            written[name] = item if name in _DATA else _repaired(item)
+            repaired[name] = item if name in _DATA else _repair(item)
     if "array" in kinds:
-        written.setdefault("items", {})
-    return written
+        repaired.setdefault("items", {})
+    return repaired
 
 
 def _names(value: Any) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from toolscout.errors import InvalidArgumentsError, InvalidValueError
 
 _ARGUMENTS = ("arguments", "input", "args")
-"""The field of the arguments at OpenAI, Anthropic and LangChain."""
+"""The names of the arguments field in OpenAI, Anthropic and LangChain."""
 
 
 def read_tool_call(tool_call: Any) -> tuple[str, dict[str, Any]]:
@@ -19,7 +19,7 @@ def read_tool_call(tool_call: Any) -> tuple[str, dict[str, Any]]:
     name = _part(body, "name")
     if not isinstance(name, str) or not name:
         raise InvalidValueError(
-            f"{type(tool_call).__name__} is not a tool call: it names no tool",
+            f"{type(tool_call).__name__} is not a tool call: it has no tool name",
             hint="pass one item of the model's tool_calls, or one tool_use block",
         )
     arguments = next((value for word in _ARGUMENTS if (value := _part(body, word)) is not None), None)

@@ -1,4 +1,4 @@
-"""The tools of one chat turn in the forms of both chat APIs, and how a model's tool call is run."""
+"""The tools of one chat turn, in the forms of both chat APIs, with a method that runs a model's tool call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Discovery(ChatSelection, Sequence[DiscoveredTool]):
     """The tools of a chat turn as a sequence of DiscoveredTool: best first, core tools last."""
 
     names: Mapping[str, str]
-    """The name that a model sees -> the key of the tool."""
+    """Maps the name that a model sees to the key of the tool."""
     find_tool: Callable[[str], Awaitable[Tool | None]] = field(repr=False, compare=False)
     """Finds the tool of a name that a model was shown in an earlier turn."""
     call_tool: Callable[..., Awaitable[CallResult]] = field(repr=False, compare=False)
@@ -32,17 +32,17 @@ class Discovery(ChatSelection, Sequence[DiscoveredTool]):
         find_tool: Callable[[str], Awaitable[Tool | None]],
         call_tool: Callable[..., Awaitable[CallResult]],
     ) -> Discovery:
-        """Make the tools of a selection ready for a model."""
-        facts = {item.name: getattr(selection, item.name) for item in fields(ChatSelection)}
+        """Make a Discovery from a selection."""
+        values = {item.name: getattr(selection, item.name) for item in fields(ChatSelection)}
         names = model_names(item.tool.key for item in selection.tools)
-        return cls(**facts, names=names, find_tool=find_tool, call_tool=call_tool)
+        return cls(**values, names=names, find_tool=find_tool, call_tool=call_tool)
 
     @overload
     def __getitem__(self, index: int) -> DiscoveredTool: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[DiscoveredTool, ...]: ...
     def __getitem__(self, index: int | slice) -> DiscoveredTool | tuple[DiscoveredTool, ...]:
-        """Return the tool, or tools, at that place."""
+        """Return the tool or tools at an index."""
         return self.tools[index]
 
     def __len__(self) -> int:

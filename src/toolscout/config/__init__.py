@@ -1,4 +1,4 @@
-"""Config files of agent hosts and of the operator: which MCP servers there are, and toolscout's options for them."""
+"""Config files of agent hosts and of the operator: the MCP servers, and toolscout's options for them."""
 
 from toolscout.config.read import read_config
 from toolscout.config.server_config import Config, OAuthConfig, ServerConfig, Transport, UserCredentials

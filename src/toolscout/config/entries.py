@@ -36,7 +36,7 @@ _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.A
 def read_entry(
     title: str, entry: Any, config_file: ConfigFile, variables: Variables, note: Callable[[str], None]
 ) -> ServerConfig:
-    """Read one server; variables of a disabled server are not filled in, so that they may be missing."""
+    """Read one server. If it is disabled, its variables are not filled in, so they may be missing."""
     fields = Fields(entry, f"{config_file.file}: server {title!r}")
     options = fields.child("toolscout")
     enabled = (
@@ -45,7 +45,7 @@ def read_entry(
 
     def expand(text: str, field: str) -> str:
         if unknown_references(text):
-            note(f"{fields.at(field)} contains a ${{...}} that is not a variable; it is left unchanged")
+            note(f"{fields.at(field)} contains a ${{...}} that is not a variable and is left unchanged")
         text = variables.expand(text, fields.at(field)) if enabled else text
         if _UNWRITABLE.search(text) and not _MULTILINE.match(field):
             raise ConfigError(f"{fields.at(field)} contains a line break", hint="check the variables that it refers to")
@@ -120,7 +120,7 @@ def _transport(fields: Fields) -> tuple[Transport, bool]:
 
 
 def _host_timeout_s(fields: Fields, file_name: str) -> float | None:
-    """Read the host's timeout: most hosts use milliseconds, some seconds, and none waits 1,000 seconds."""
+    """Read the host's timeout. Most hosts use milliseconds, some use seconds, and no host waits 1,000 seconds."""
     seconds, timeout = fields.number("timeout_s"), fields.number("timeout")
     if seconds is not None or timeout is None:
         return seconds
@@ -130,7 +130,7 @@ def _host_timeout_s(fields: Fields, file_name: str) -> float | None:
 def _environment(
     fields: Fields, variables: Variables, expand: Callable[[str, str], str], *, enabled: bool
 ) -> dict[str, str]:
-    """Return the variables of the process: from a file, then passed on by name, then given as values."""
+    """Return the environment of the process. Values in `env` override inherited ones, and those override `envFile`."""
     env: dict[str, str] = {}
     file = fields.text("envFile")
     if file and enabled:
@@ -184,7 +184,7 @@ def _tenants(options: Fields) -> tuple[str, ...] | Literal["all"] | None:
         raise options.wrong_type("tenants", 'a list of tenants, or "all"')
     tenants = options.texts("tenants")
     if not all(tenants):
-        raise ConfigError(f"{options.at('tenants')} holds an empty name", hint='name the tenants, or say "all"')
+        raise ConfigError(f"{options.at('tenants')} contains an empty name", hint='name the tenants, or use "all"')
     return tuple(dict.fromkeys(tenants))
 
 
@@ -200,7 +200,7 @@ def _users(options: Fields, expand: Callable[[str, str], str]) -> dict[str, User
 
 
 def _check_url(fields: Fields, server: ServerConfig) -> None:
-    """Refuse a URL that is not a web address; the message does not show it, since a URL may contain a secret."""
+    """Refuse a URL that is not a web address. The message does not show the URL, which may contain a secret."""
     if server.transport == "stdio" or not server.enabled:
         return
     try:
@@ -233,7 +233,7 @@ def _oauth(options: Fields, expand: Callable[[str, str], str]) -> OAuthConfig | 
     fields.finish()
     if not oauth.token_file and not (oauth.client_id and oauth.client_secret):
         missing = "client_secret" if oauth.client_id else "client_id"
-        raise ConfigError(f"{fields.at(missing)} is missing", hint="give client_id and client_secret, or a token_file")
+        raise ConfigError(f"{fields.at(missing)} is missing", hint="set client_id and client_secret, or token_file")
     return oauth
 
 

@@ -1,4 +1,4 @@
-"""Config files of different agent hosts, read into one shape: a name and an entry for each server."""
+"""Config files of different agent hosts, read into one form: a name and an entry for each server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_config_file(path: str | Path) -> ConfigFile:
 
 
 def load(path: str | Path) -> dict[str, Any]:
-    """Parse a file as JSON with comments, or as TOML; an error names the line."""
+    """Parse a file as JSON with comments, or as TOML. An error names the line."""
     text = read_text(path)
     hint = "correct the file"
     try:
@@ -77,7 +77,7 @@ def load(path: str | Path) -> dict[str, Any]:
 
 
 def read_text(path: str | Path) -> str:
-    """Read a file as UTF-8, with or without a byte order mark; line endings are kept."""
+    """Read a file as UTF-8, with or without a byte order mark. Line endings are kept."""
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -121,7 +121,7 @@ def _entries(values: Mapping[str, Any], file: str) -> dict[str, Any]:
         return {title: entry}
     if not sections and "toolscout" not in values:
         raise ConfigError(
-            f"{file}: lists no servers", hint=f"list servers under one of {', '.join(SECTIONS)}; see docs/config.md"
+            f"{file}: lists no servers", hint=f"list servers under one of {', '.join(SECTIONS)}: see docs/config.md"
         )
     return entries
 
@@ -148,7 +148,7 @@ def _from_zed(entry: Any) -> Any:
 
 
 def _from_codex(entry: Any) -> Any:
-    """Rename Codex's fields to those of other hosts; values from the environment become references."""
+    """Rename Codex's fields to those of other hosts. Values from the environment become references."""
     if not isinstance(entry, Mapping):
         return entry
     renamed = {"http_headers": "headers", "tool_timeout_sec": "timeout_s"}

@@ -15,22 +15,22 @@ _DECODER = json.JSONDecoder()
 
 
 def read_jsonc(text: str) -> Any:
-    """Parse JSON with comments and trailing commas; raise ValueError as `json.loads` does."""
+    """Parse JSON with comments and trailing commas. Raise ValueError as `json.loads` does."""
     return json.loads(plain_json(text))
 
 
 def plain_json(text: str) -> str:
-    """Blank out comments and trailing commas; every other character keeps its line and column."""
-    return _TRAILING_COMMA.sub(_blanked, without_comments(text))
+    """Replace comments and trailing commas with spaces. All other characters keep their line and column."""
+    return _TRAILING_COMMA.sub(_to_spaces, without_comments(text))
 
 
 def without_comments(text: str) -> str:
-    """Blank out comments."""
-    return _COMMENT.sub(_blanked, text)
+    """Replace comments with spaces."""
+    return _COMMENT.sub(_to_spaces, text)
 
 
 def value_at(values: Any, path: Sequence[str]) -> Any:
-    """Return the value at a path of keys, None when there is none."""
+    """Return the value at a path of keys, or None."""
     for key in path:
         values = values.get(key) if isinstance(values, dict) else None
     return values
@@ -49,7 +49,7 @@ def find_value(plain: str, path: Sequence[str]) -> tuple[int, int] | None:
 
 
 def replace_value(text: str, path: Sequence[str], value: Any) -> str:
-    """Replace the value at an existing path; everything around it is kept, comments included."""
+    """Replace the value at an existing path. Everything around it is kept, including comments."""
     span = find_value(plain_json(text), path)
     if span is None:
         raise KeyError(path[-1])
@@ -64,13 +64,13 @@ def replace_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def to_json(value: Any, indent: str = "  ") -> str:
-    """Return indented JSON; only characters that UTF-8 cannot encode are escaped."""
+    """Return indented JSON. Only text that UTF-8 cannot encode is escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return text if text.isascii() or not re.search(r"[\ud800-\udfff]", text) else json.dumps(value, indent=indent)
 
 
 def _member(plain: str, at: int, key: str) -> tuple[int, int] | None:
-    """Find a member of the object that starts here; of two with one name the last counts, as in every parser."""
+    """Find a member of the object that starts here. If a name occurs twice, the last one counts, as in JSON parsers."""
     span = None
     if plain[at] != "{":
         return None
@@ -92,5 +92,5 @@ def _skip(text: str, at: int) -> int:
     return space.end() if space else at
 
 
-def _blanked(match: re.Match[str]) -> str:
+def _to_spaces(match: re.Match[str]) -> str:
     return match[1] or _NOT_LINE_BREAK.sub(" ", match[0])

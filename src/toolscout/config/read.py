@@ -1,4 +1,4 @@
-"""Reads and merges config files: later files win, and a note says what was replaced or skipped."""
+"""Reads and merges config files. Later files have precedence, and a note says what was replaced or skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolscout.fields import Fields
 
 
 def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, str] | None = None) -> Config:
-    """Read and merge config files; variables come from `environ`, by default the environment of the process."""
+    """Read and merge config files. Variables come from `environ`, by default the environment of the process."""
     environ = os.environ if environ is None else environ
     files = [paths] if isinstance(paths, (str, Path)) else list(paths)
     servers: dict[str, ServerConfig] = {}
@@ -51,14 +51,14 @@ def _servers(config_file: ConfigFile, environ: Mapping[str, str], notes: list[st
         if not title.strip():
             raise ConfigError(f"{where} has an empty name", hint="give the server a name")
         if is_toolscout(entry):
-            notes.append(f"{where} is toolscout itself; it is skipped")
-        elif _of_extension(entry):
-            notes.append(f"{where} is started by an extension of its host; it is skipped")
+            notes.append(f"{where} is toolscout itself and is skipped")
+        elif _is_extension(entry):
+            notes.append(f"{where} is started by an extension of its host and is skipped")
         else:
             yield read_entry(title, entry, config_file, variables, notes.append)
 
 
-def _of_extension(entry: object) -> bool:
+def _is_extension(entry: object) -> bool:
     """Return whether an entry only configures a server that an extension of Zed starts."""
     if not isinstance(entry, Mapping) or "command" in entry or "url" in entry:
         return False

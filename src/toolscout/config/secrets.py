@@ -9,7 +9,7 @@ from toolscout.errors import ConfigError
 FILE = "file:"
 KEYRING = "keyring:"
 
-_MOST_BYTES = 65_536
+_MAX_BYTES = 65_536
 
 
 def is_secret(inner: str) -> bool:
@@ -18,18 +18,18 @@ def is_secret(inner: str) -> bool:
 
 
 def read_secret(inner: str, folder: str, where: str) -> str:
-    """Return the secret that a reference names; a relative path starts at `folder`."""
+    """Return the secret that a reference names. A relative path starts at `folder`."""
     if inner.startswith(FILE):
         return _from_file(Path(folder) / Path(inner.removeprefix(FILE)).expanduser(), where)
     return _from_keyring(inner.removeprefix(KEYRING), where)
 
 
 def _from_file(path: Path, where: str) -> str:
-    """Read a secret from a file; one line break at the end, as editors and secret stores write it, is removed."""
+    """Read a secret from a file. One line break at the end is removed, because editors and secret stores add it."""
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
             raise ConfigError(
                 f"{where}: {path} is too large for a secret", hint="name a file that contains only the secret"
             )

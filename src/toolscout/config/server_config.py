@@ -19,10 +19,10 @@ class OAuthConfig:
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     token_url: str | None = None
-    """The token endpoint; None takes it from the server's metadata."""
+    """The token endpoint. None means that the server's metadata names it."""
     scopes: tuple[str, ...] = ()
     token_file: str | None = None
-    """A file with a token; client credentials, if given, renew it."""
+    """A file with a token. Client credentials, if there are any, renew it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class ServerConfig:
     """The name in the config file."""
     transport: Transport
     transport_guessed: bool = False
-    """Whether the file has a URL without a transport, so that `http` may turn out to be `sse`."""
+    """Whether the file has a URL without a transport. The server may then use `sse` instead of `http`."""
     command: str = ""
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -50,20 +50,20 @@ class ServerConfig:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     oauth: OAuthConfig | None = None
     timeout_s: float | None = None
-    """How long a call may take; None means the setting `TOOLSCOUT_CALL_TIMEOUT_S`."""
+    """How long a call may take. None means the setting `TOOLSCOUT_CALL_TIMEOUT_S`."""
     concurrency: int = 8
     enabled: bool = True
-    """Whether the server is used; variables of a disabled server are not filled in."""
+    """Whether the server is used. The variables of a disabled server are not filled in."""
     trusted: bool = True
     private: bool = False
     """Whether its URL may resolve to loopback and private addresses."""
     shared: bool = False
     """Whether tenants may share one live session."""
     tenants: tuple[str, ...] | Literal["all"] | None = None
-    """The tenants that it is indexed for and that may call it. None: it is indexed for the local tenant, and others may
-    call it where its tools were indexed for them by hand."""
+    """The tenants that it is indexed for and that may call it. None means that it is indexed for the local tenant.
+    Other tenants may then call it if its tools were indexed for them by hand."""
     users: Mapping[str, UserCredentials] = field(default_factory=dict, repr=False)
-    """Credentials of single users: keys are `USER` in the local tenant, `TENANT/USER` in others."""
+    """The credentials of single users, by `USER` in the local tenant and by `TENANT/USER` in others."""
     overlay: Overlay = field(default_factory=Overlay)
     tool_overlays: Mapping[str, Overlay] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -72,7 +72,7 @@ class ServerConfig:
     """The file that lists the server."""
 
     def for_user(self, caller: Caller) -> ServerConfig | None:
-        """Return this config with the caller's own credentials, None when the caller has none."""
+        """Return this config with the caller's own credentials, or None if the caller has none."""
         # A name with a slash could be mistaken for a user of another tenant.
         if caller.user is None or "/" in caller.tenant + caller.user:
             return None

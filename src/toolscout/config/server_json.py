@@ -24,7 +24,7 @@ def is_server_json(values: Mapping[str, Any]) -> bool:
 
 
 def read_server_json(values: Mapping[str, Any], file: str) -> tuple[str, dict[str, Any]]:
-    """Return the server's name and entry: a package that can be run here, or else a remote server."""
+    """Return the server's name and entry: a package that toolscout can run, or else a remote server."""
     name = str(values["name"])
     where = f"{file}: server {name!r}"
     fields = Fields(values, where)
@@ -83,7 +83,7 @@ def _words(package: Fields, name: str) -> list[str]:
 
 
 def _name_values(parent: Fields, name: str) -> dict[str, str]:
-    """Return headers or variables: with a fixed value, from the environment, or omitted when optional."""
+    """Return headers or variables. One without a value comes from the environment, or is omitted if it is optional."""
     values: dict[str, str] = {}
     for item in parent.items(name):
         fields = Fields(item, parent.at(name))

@@ -34,7 +34,7 @@ class Variables:
     """Whether `$VAR` is a reference too, as in Gemini's files."""
 
     def expand(self, text: str, where: str) -> str:
-        """Fill in every reference; a missing variable is an error that names it, never an empty string."""
+        """Fill in every reference. A missing variable is an error that names it, never an empty string."""
 
         def value_of(match: re.Match[str]) -> str:
             if match[1] is None:
@@ -79,7 +79,7 @@ class Variables:
         return value
 
     def _environment_value(self, name: str) -> str | None:
-        """Return the value in the environment, None if it is only the reference that a host could not fill in."""
+        """Return the value in the environment, or None if it is a reference that the host did not fill in."""
         value = self.environ.get(name)
         return None if value is None or (name, value) in references(value, bare=True) else value
 
@@ -98,7 +98,7 @@ def input_variable(name: str) -> str:
 
 
 def references(text: str, *, bare: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield (environment variable, reference) for every value that a text needs from outside its file."""
+    """Yield (environment variable, reference) for every value that a text takes from the environment."""
     for match in _REFERENCE.finditer(text):
         inner = match[1]
         named = _NAMED.fullmatch(inner)
@@ -113,7 +113,7 @@ def references(text: str, *, bare: bool = False) -> Iterator[tuple[str, str]]:
 
 
 def unknown_references(text: str) -> bool:
-    """Return whether a text contains a `${...}` that is not a known reference; it is left unchanged."""
+    """Return whether a text contains a `${...}` that is not a known reference."""
     return any(
         inner not in _FOLDERS
         and not inner.startswith("input:")

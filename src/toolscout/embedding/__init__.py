@@ -1,4 +1,4 @@
-"""Text to vectors: the built-in model, and others behind the same port."""
+"""Embedders, which turn text into vectors: the built-in model and others, with one interface."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from toolscout.settings import Settings
 
 
 def open_embedder(settings: Settings) -> Embedder | None:
-    """Build the embedder that the settings name; `none` means searching by words alone."""
+    """Build the embedder that the settings name. `none` means that searches use words alone."""
     kind, _, name = settings.embedder.partition(":")
     if kind == "none":
         return None
@@ -31,6 +31,6 @@ def open_embedder(settings: Settings) -> Embedder | None:
             timeout_s=settings.embed_timeout_s,
         )
     raise SettingError(
-        f"TOOLSCOUT_EMBEDDER={settings.embedder!r} names no embedder",
+        f"TOOLSCOUT_EMBEDDER={settings.embedder!r} is not a known embedder",
         hint="use builtin, builtin:FOLDER, sentence-transformers:MODEL, openai:MODEL or none",
     )

@@ -1,8 +1,8 @@
-"""The built-in model: ONNX Runtime and a tokenizer, offline, on bounded threads, never on the event loop.
+"""The built-in model: ONNX Runtime and a tokenizer, offline, on a few threads, never on the event loop.
 
-Each text goes through the model on its own. Activations are quantised for a whole batch at once, so in a batch the
-vector of a text would depend on its neighbours; alone, it is the same in every process and in every order of
-indexing. On two cores, two threads with one text each are as fast as padded batches.
+The model gets one text at a time. It quantises activations for a whole batch, so in a batch the vector of a text would
+depend on the other texts. Alone, it is the same in every process and in every order of indexing. On two cores, two
+threads with one text each are as fast as padded batches.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _REPORT_EVERY = 64
 
 
 class BuiltinEmbedder:
-    """An embedder from a model folder; the weights are loaded when the first text comes."""
+    """An embedder from a model folder. The weights are loaded with the first text."""
 
     def __init__(self, *, folder: str | Path | None = None, threads: int = 2) -> None:
-        """Read the manifest; nothing heavy happens yet."""
+        """Read the manifest. The model itself is loaded later."""
         self.manifest = Manifest.read(folder)
-        self._loading = threading.Lock()
+        self._load_lock = threading.Lock()
         self._loaded: dict[int, tuple[Any, Any]] = {}
         self._threads = max(1, threads)
-        # Indexing must not make a search wait: documents and queries have threads of their own.
+        # Documents and queries have separate threads, so that a search does not wait for indexing.
         self._query_threads = ThreadPoolExecutor(self._threads, "toolscout-embed-query")
         self._document_threads = ThreadPoolExecutor(self._threads, "toolscout-embed-document")
 
@@ -50,8 +50,8 @@ class BuiltinEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
         """Return one unit vector for each query."""
-        filled = [self.manifest.query_template.format(text=text) for text in texts]
-        return await self._embed(filled, self.manifest.query_max_tokens, self._query_threads, None)
+        prompts = [self.manifest.query_template.format(text=text) for text in texts]
+        return await self._embed(prompts, self.manifest.query_max_tokens, self._query_threads, None)
 
     async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
         """Return one unit vector for each document."""
@@ -59,7 +59,7 @@ class BuiltinEmbedder:
         return await self._embed(texts, self.manifest.max_tokens, self._document_threads, progress)
 
     async def close(self) -> None:
-        """End the threads; a text under way is finished first."""
+        """End the threads, after the text that each is working on."""
         for pool in (self._query_threads, self._document_threads):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
         self._loaded.clear()
@@ -71,13 +71,13 @@ class BuiltinEmbedder:
 
         run = asyncio.get_running_loop().run_in_executor
         if len(texts) == 1 and pool is self._query_threads:
-            # One query alone is fastest with all threads inside the model; several texts are, with one thread each.
+            # A single query is fastest with all threads inside the model. Several texts are fastest with one each.
             return (await run(pool, self._embed_one, texts[0], max_tokens, self._threads))[None]
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), _REPORT_EVERY):
             batch = texts[start : start + _REPORT_EVERY]
-            found = await asyncio.gather(*(run(pool, self._embed_one, text, max_tokens, 1) for text in batch))
-            vectors[start : start + len(batch)] = found
+            rows = await asyncio.gather(*(run(pool, self._embed_one, text, max_tokens, 1) for text in batch))
+            vectors[start : start + len(batch)] = rows
             if progress:
                 progress(start + len(batch), len(texts))
         return vectors
@@ -89,20 +89,20 @@ class BuiltinEmbedder:
         ids = tokenizer.encode(text).ids
         if len(ids) > max_tokens:
             ids = [*ids[: max_tokens - 1], ids[-1]]
-        given = np.array([ids], dtype=np.int64)
-        output: FloatArray = session.run(None, {"input_ids": given, "attention_mask": np.ones_like(given)})[0][0]
+        inputs = np.array([ids], dtype=np.int64)
+        output: FloatArray = session.run(None, {"input_ids": inputs, "attention_mask": np.ones_like(inputs)})[0][0]
         if len(output) != self.dimension:
             raise DimensionError(
-                f"model {self.model_id} gave vectors of {len(output)} numbers, its manifest says {self.dimension}",
+                f"model {self.model_id} returned a vector of {len(output)} numbers instead of {self.dimension}",
                 hint=f"correct `dimension` in {self.manifest.folder / 'manifest.json'}",
             )
         return output
 
     def _load(self, threads: int) -> tuple[Any, Any]:
-        """Return the tokenizer and a session with so many threads inside, each loaded when it is first needed."""
+        """Return the tokenizer and a session with this number of threads. Both are loaded at first use."""
         loaded = self._loaded.get(threads)
         if loaded is None:
-            with self._loading:
+            with self._load_lock:
                 loaded = self._loaded.get(threads) or load_model(self.manifest, threads)
                 self._loaded[threads] = loaded
         return loaded

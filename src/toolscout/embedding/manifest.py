@@ -1,4 +1,4 @@
-"""A model folder: `manifest.json` beside `model.onnx` and `tokenizer.json` says what the model is."""
+"""The `manifest.json` of a model folder, which describes the `model.onnx` and `tokenizer.json` beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BUILTIN = Path(__file__).parent.parent / "model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What must be known of a model before it is loaded."""
+    """The facts about a model that are needed before it is loaded."""
 
     id: str
     dimension: int
@@ -26,7 +26,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: str | Path | None = None) -> Manifest:
-        """Read a model folder's manifest (the built-in model's when none is named)."""
+        """Read the manifest of a model folder, by default of the built-in model."""
         folder = Path(folder) if folder else BUILTIN
         path = folder / "manifest.json"
         try:
@@ -42,6 +42,6 @@ class Manifest:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise EmbedderError(
-                f"{path} is no usable model manifest: {error}",
-                hint="a model folder holds manifest.json, model.onnx and tokenizer.json; see docs/embedders.md",
+                f"{path} is not a usable model manifest: {error}",
+                hint="a model folder contains manifest.json, model.onnx and tokenizer.json: see docs/embedders.md",
             ) from error

@@ -17,10 +17,10 @@ _CHUNK = 128
 
 
 class OpenAIEmbedder:
-    """An embedder that asks a remote endpoint; it keeps no state but the connection pool."""
+    """An embedder that sends texts to a remote endpoint. Its only state is the connection pool."""
 
     def __init__(self, name: str, *, url: str, token: str, dimension: int = 0, timeout_s: float = 10.0) -> None:
-        """Remember where to ask; nothing is sent yet."""
+        """Take the name of the model and its endpoint. Nothing is sent yet."""
         self._name = name
         self._url = url.rstrip("/")
         self._token = token.strip()
@@ -35,7 +35,7 @@ class OpenAIEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Return the length of a vector, 0 while it is not told."""
+        """Return the length of a vector, or 0 if it is not set."""
         return self._dimension
 
     async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
@@ -43,7 +43,7 @@ class OpenAIEmbedder:
         return await self._embed_all(texts)
 
     async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
-        """Return one unit vector for each document, asking for 128 at a time."""
+        """Return one unit vector for each document. Each request has at most 128."""
         return await self._embed_all([document.text() for document in documents], progress)
 
     async def _embed_all(self, texts: Sequence[str], progress: Progress | None = None) -> FloatArray:
@@ -52,7 +52,7 @@ class OpenAIEmbedder:
         parts = []
         for start in range(0, len(texts), _CHUNK):
             chunk = list(texts[start : start + _CHUNK])
-            parts.append(np.asarray(await self._ask(chunk), dtype=np.float32))
+            parts.append(np.asarray(await self._request(chunk), dtype=np.float32))
             if progress:
                 progress(start + len(chunk), len(texts))
         vectors = np.concatenate(parts) if parts else np.empty((0, self._dimension), dtype=np.float32)
@@ -65,7 +65,7 @@ class OpenAIEmbedder:
             await self._client.aclose()
             self._client = None
 
-    async def _ask(self, texts: list[str]) -> list[list[float]]:
+    async def _request(self, texts: list[str]) -> list[list[float]]:
         body: dict[str, Any] = {"model": self._name, "input": texts, "encoding_format": "float"}
         if self._dimension:
             body["dimensions"] = self._dimension
@@ -77,8 +77,8 @@ class OpenAIEmbedder:
             rows = sorted(response.json()["data"], key=lambda row: row["index"])
             indexes = [row["index"] for row in rows]
             vectors = [list(map(float, row["embedding"])) for row in rows]
-        except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint did not answer
-            # The cause may quote a header, and with it the key: it is left out of the traceback.
+        except Exception as error:  # noqa: BLE001 - for the user, every failure means that there is no answer
+            # The cause may quote a header and so the key, which must not appear in a traceback.
             raise EmbedderError(
                 f"the embeddings endpoint {self._url} did not answer for {self._name}: {_reason(error)}",
                 hint="check TOOLSCOUT_EMBEDDER_URL and TOOLSCOUT_EMBEDDER_KEY",
@@ -87,8 +87,8 @@ class OpenAIEmbedder:
         complete = indexes == list(range(len(texts)))
         if not complete or len(lengths) != 1 or (self._dimension and lengths != {self._dimension}):
             raise DimensionError(
-                f"{self._name} gave {len(vectors)} vectors of {sorted(lengths)} numbers for {len(texts)} texts",
-                hint="set TOOLSCOUT_EMBEDDER_DIMENSION to what the model gives",
+                f"{self._name} returned {len(vectors)} vectors of {sorted(lengths)} numbers for {len(texts)} texts",
+                hint="set TOOLSCOUT_EMBEDDER_DIMENSION to the length of the model's vectors",
             )
         return vectors
 
@@ -106,6 +106,6 @@ class OpenAIEmbedder:
 
 
 def _reason(error: Exception) -> str:
-    """Say what went wrong in a word, a status or a type: never what was sent."""
+    """Return the HTTP status or the type of an error, which never contain what was sent."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return f"HTTP {status}" if status else type(error).__name__

@@ -18,10 +18,10 @@ _CHUNK = 256
 
 
 class SentenceTransformersEmbedder:
-    """An embedder around `SentenceTransformer(name)`; the model is loaded when the first text comes."""
+    """An embedder around `SentenceTransformer(name)`. The model is loaded with the first text."""
 
     def __init__(self, name: str) -> None:
-        """Remember the model's name or folder."""
+        """Take the name of a model, or its folder."""
         self._name = name
         self._model: Any = None
         self._thread = ThreadPoolExecutor(1, "toolscout-embed")
@@ -76,6 +76,6 @@ class SentenceTransformersEmbedder:
                 self._model = SentenceTransformer(self._name)
             except Exception as error:
                 raise EmbedderError(
-                    f"the model {self._name!r} cannot be loaded: {error}", hint="check its name, or give a folder"
+                    f"the model {self._name!r} cannot be loaded: {error}", hint="check its name, or use a folder"
                 ) from error
         return self._model

@@ -22,15 +22,15 @@ from toolscout.ports import Store, ToolSource, Upstream
 from toolscout.telemetry import AuditLog, shape_of
 
 _REFUSED = frozenset({"tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed"})
-"""Outcomes that the audit log counts as refusals: nothing was sent."""
+"""Outcomes that the audit log counts as refusals. In all of them, nothing was sent."""
 
 SourceOf = Callable[[Scope, str], ToolSource]
-"""Returns the source that runs the tools of a server in a scope."""
+"""A function that returns the source of a server's tools in a scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPipeline:
-    """Runs tool calls: over a store, the sources behind its servers, access rules, limits and the audit log."""
+    """Runs tool calls with a store, the sources of its servers, access rules, limits and an audit log."""
 
     store: Store
     source_of: SourceOf
@@ -79,9 +79,9 @@ class CallPipeline:
             self._write_audit(caller, key, tool, arguments, outcome, started)
 
     async def callable_servers(self, caller: Caller) -> frozenset[str]:
-        """Return the servers of which the caller may call a tool. Their resources and prompts are open to them too.
+        """Return the servers with a tool that the caller may call. The caller may use their resources and prompts too.
 
-        Without a policy, everyone of the local tenant has all servers, also those without tools.
+        Without a policy, everyone in the local tenant may use all servers, also those without tools.
         """
         if self.rules.policy is None and caller.tenant == LOCAL and caller.servers is not None:
             return caller.servers
@@ -94,8 +94,8 @@ class CallPipeline:
     def _check_policy(self, caller: Caller, tool: Tool) -> None:
         if not self.rules.may_call(caller, tool):
             raise NotAllowedError(
-                f"you may see {tool.key}, and may not call it",
-                hint="ask the operator: `toolscout policy check` says which rule decides; nothing was sent",
+                f"you may see {tool.key}, but not call it",
+                hint="ask the operator: `toolscout policy check` shows which rule decides; nothing was sent",
             )
 
     def _write_audit(

@@ -1,4 +1,4 @@
-"""API keys: `tsk_<id>_<secret>`. The secret is shown once and only its digest is kept."""
+"""API keys: `tsk_<id>_<secret>`. The secret is shown once, and only its digest is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolscout.models import ApiKey, Caller
 from toolscout.policy.claims import is_name
 
 KIND = "api_key"
-"""The kind of a key among the records of a store."""
+"""The kind of the records in which a store keeps keys."""
 
 _FORM = re.compile(r"tsk_([a-z0-9]{10})_([A-Za-z0-9_-]{43})\Z")
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -29,17 +29,17 @@ def mint_key(
     now: float,
     expires_at: float | None = None,
 ) -> tuple[str, ApiKey]:
-    """Return a new key as its holder gets it, and as it is kept."""
+    """Make a new key. Return its text, for the user, and its record, for the store."""
     for name in (tenant, *(() if user is None else (user,)), *groups, *scopes):
         if not is_name(name):
             raise InvalidValueError(
-                f"{name[:80]!r} names no tenant, user, group or scope",
-                hint="a name is up to 256 characters that can all be seen",
+                f"{name[:80]!r} cannot be the name of a tenant, user, group or scope",
+                hint="use 1 to 256 printable characters",
             )
-    number = "".join(secrets.choice(_ALPHABET) for _ in range(10))
+    key_id = "".join(secrets.choice(_ALPHABET) for _ in range(10))
     secret = secrets.token_urlsafe(32)
-    kept = ApiKey(
-        id=number,
+    record = ApiKey(
+        id=key_id,
         digest=_digest(secret),
         tenant=tenant,
         user=user,
@@ -49,25 +49,25 @@ def mint_key(
         created_at=now,
         expires_at=expires_at,
     )
-    return f"tsk_{number}_{secret}", kept
+    return f"tsk_{key_id}_{secret}", record
 
 
 def split_token(token: str) -> tuple[str, str] | None:
-    """Return the id and the secret of something that has the form of a key."""
-    found = _FORM.match(token)
-    return (found[1], found[2]) if found else None
+    """Return the id and the secret of a key, or None if the text does not have the form of a key."""
+    match = _FORM.match(token)
+    return (match[1], match[2]) if match else None
 
 
 def opens(key: ApiKey, secret: str, now: float) -> bool:
-    """Tell whether the secret is the key's, in constant time, and the key still good.
+    """Tell, in constant time, whether the secret belongs to the key, and whether the key is still valid.
 
-    The secret has 256 bits of chance in it, so a fast digest is as good as a slow one.
+    The secret has 256 random bits, so a slow digest would add no security.
     """
     return hmac.compare_digest(key.digest, _digest(secret)) and key.usable(now)
 
 
 def caller_of_key(key: ApiKey) -> Caller:
-    """Return who a key speaks for."""
+    """Return the caller that a key identifies."""
     return Caller(
         tenant=key.tenant, user=key.user, groups=frozenset(key.groups), scopes=frozenset(key.scopes), key=key.id
     )

@@ -1,4 +1,4 @@
-"""The policy file: who may see and call which tools, and how often. TOML, read into frozen data, errors by place."""
+"""The policy file, in TOML: who may see and call which tools, and how often. An error names the table and field."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from toolscout.errors import PolicyError
 Act = Literal["see", "call"]
 
 KINDS = ("tenant", "group", "user", "key")
-"""What `who` may name, as in `group:engineering`; `anyone` is everyone who has identified themselves."""
+"""The kinds of names in `who`, as in `group:engineering`. `anyone` means every authenticated caller."""
 
 ANYONE = "anyone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One `[[allow]]` or `[[deny]]`: whom it is about, and which tools. What it does not name, it does not narrow."""
+    """One `[[allow]]` or `[[deny]]`: the callers and the tools that it applies to. An empty field matches all."""
 
     name: str
-    """Where it stands, as in `allow 2`, or what its author called it."""
+    """The name in the file, or else the position, as in `allow 2`."""
     who: frozenset[str]
     tenant: str | None = None
     may: Act = "call"
@@ -36,7 +36,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How much is let through; None means no limit."""
+    """Rate limits. None means no limit."""
 
     calls_per_minute: int | None = None
     concurrent_calls: int | None = None
@@ -44,35 +44,35 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A whole policy file. Deny wins; what no rule allows is denied."""
+    """A whole policy file. Deny rules have precedence. What no rule allows is denied."""
 
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
     caller: Limit = Limit()
-    """For each key or user."""
+    """The limit of each API key or user."""
     tools: tuple[tuple[str, Limit], ...] = ()
-    """For each tool whose key fits the glob, whoever calls it; the first that fits counts."""
+    """Limits of each tool for all callers of a tenant together. The first glob that matches the key applies."""
     source: str = ""
 
 
 def read_policy(path: str | Path) -> Policy:
-    """Read a policy file; an error names the file, and the line or the table and the field."""
+    """Read a policy file. An error names the file, and the line or the table and field."""
     try:
         text = Path(path).read_text("utf-8")
     except OSError as error:
         raise PolicyError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
     except UnicodeDecodeError as error:
-        raise PolicyError(f"{path} is not UTF-8", hint="it is a TOML file: see docs/policy.md") from error
+        raise PolicyError(f"{path} is not UTF-8", hint="save it as UTF-8 TOML: see docs/policy.md") from error
     return parse_policy(text, str(path))
 
 
 def parse_policy(text: str, source: str = "policy") -> Policy:
-    """Read the text of a policy file."""
+    """Parse the text of a policy file."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{source}: {error}", hint="it is a TOML file: see docs/policy.md") from None
-    _known(document, ("allow", "deny", "limits"), source, "the file")
+        raise PolicyError(f"{source}: {error}", hint="correct the TOML: see docs/policy.md") from None
+    _check_names(document, ("allow", "deny", "limits"), source, "the file")
     limits = _table(document.get("limits", {}), source, "limits")
     per_tool = _table(limits.pop("tools", {}), source, "limits.tools")
     return Policy(
@@ -88,29 +88,29 @@ def parse_policy(text: str, source: str = "policy") -> Policy:
 
 
 def _rules(document: Mapping[str, Any], kind: str, source: str) -> tuple[Rule, ...]:
-    found = document.get(kind, [])
-    if not isinstance(found, list):
-        raise PolicyError(f"{source}: {kind} is no list of tables", hint=f"write [[{kind}]], in double brackets")
-    return tuple(_rule(item, f"{kind} {number}", source) for number, item in enumerate(found, start=1))
+    tables = document.get(kind, [])
+    if not isinstance(tables, list):
+        raise PolicyError(f"{source}: {kind} is not a list of tables", hint=f"write [[{kind}]], in double brackets")
+    return tuple(_rule(item, f"{kind} {number}", source) for number, item in enumerate(tables, start=1))
 
 
 def _rule(item: Any, place: str, source: str) -> Rule:
     item = _table(item, source, place)
     fields = ("name", "who", "tenant", "may", "servers", "tools", "tags", "categories", "read_only")
-    _known(item, fields, source, place)
+    _check_names(item, fields, source, place)
     who = _texts(item, "who", source, place)
     if not who:
-        raise PolicyError(f"{source}: {place} says nobody in `who`", hint='name someone, as in who = ["group:staff"]')
+        raise PolicyError(f"{source}: {place} has no `who`", hint='say who it is for, as in who = ["group:staff"]')
     for name in who:
         kind, _, rest = name.partition(":")
         if name != ANYONE and (kind not in KINDS or not rest):
             raise PolicyError(
-                f"{source}: {place} has {name!r} in `who`",
+                f"{source}: {place} has an invalid {name!r} in `who`",
                 hint=f"write anyone, or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}",
             )
     may = item.get("may", "see" if place.startswith("deny") else "call")
     if may not in ("see", "call"):
-        raise PolicyError(f"{source}: {place} has may = {may!r}", hint='write may = "see" or may = "call"')
+        raise PolicyError(f"{source}: {place} has an invalid may = {may!r}", hint='write may = "see" or may = "call"')
     tenant, read_only = item.get("tenant"), item.get("read_only", False)
     if (
         not isinstance(read_only, bool)
@@ -118,8 +118,8 @@ def _rule(item: Any, place: str, source: str) -> Rule:
         or not isinstance(item.get("name", ""), str)
     ):
         raise PolicyError(
-            f"{source}: {place} has a field of the wrong kind",
-            hint="tenant and name are texts, read_only is true or false",
+            f"{source}: {place} has a field of the wrong type",
+            hint="tenant and name must be strings, read_only must be true or false",
         )
     return Rule(
         name=item.get("name", place),
@@ -135,28 +135,28 @@ def _rule(item: Any, place: str, source: str) -> Rule:
 
 
 def _limit(item: Mapping[str, Any], source: str, place: str) -> Limit:
-    _known(item, ("calls_per_minute", "concurrent_calls"), source, place)
+    _check_names(item, ("calls_per_minute", "concurrent_calls"), source, place)
     for name, value in item.items():
         if type(value) is not int or value < 1:
-            raise PolicyError(f"{source}: {place}.{name} is {value!r}", hint="write a whole number from 1 up")
+            raise PolicyError(f"{source}: {place}.{name} is {value!r}", hint="write a whole number of at least 1")
     return Limit(**item)
 
 
 def _texts(item: Mapping[str, Any], name: str, source: str, place: str) -> tuple[str, ...]:
     value = item.get(name, [])
     if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
-        raise PolicyError(f"{source}: {place}.{name} is no list of texts", hint=f'write {name} = ["...", "..."]')
+        raise PolicyError(f"{source}: {place}.{name} is not a list of strings", hint=f'write {name} = ["...", "..."]')
     return tuple(value)
 
 
 def _table(value: Any, source: str, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise PolicyError(f"{source}: {place} is no table", hint="see docs/policy.md")
+        raise PolicyError(f"{source}: {place} is not a table", hint="see docs/policy.md")
     return dict(value)
 
 
-def _known(item: Mapping[str, Any], names: Sequence[str], source: str, place: str) -> None:
-    """Refuse a name that means nothing: a rule that is misspelt must not pass for one that does not narrow."""
+def _check_names(item: Mapping[str, Any], names: Sequence[str], source: str, place: str) -> None:
+    """Refuse an unknown name: a rule with a misspelt field would apply to more than its author meant."""
     for name in item:
         if name not in names:
-            raise PolicyError(f"{source}: {place} has an unknown name {name!r}", hint=f"known are {', '.join(names)}")
+            raise PolicyError(f"{source}: {place} has an unknown name {name!r}", hint=f"use {', '.join(names)}")

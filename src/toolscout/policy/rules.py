@@ -1,4 +1,4 @@
-"""The one predicate: search, details, related, suggestions, counts and calls all ask it, and only it."""
+"""The access rules: the one predicate that search, details, relations, suggestions, counts and calls all use."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from functools import lru_cache
 from toolscout.models import Caller, Facets, Tool
 from toolscout.policy.policy_file import ANYONE, Act, Policy, Rule
 
-_REMEMBERED = 1_024
-_REMEMBERED_GLOBS = 8_192
+_MAX_CALLERS = 1_024
+_MAX_GLOBS = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Whether it is allowed, and which rule says so."""
+    """Whether an act is allowed, and the rule that decides it."""
 
     allowed: bool
     because: str
     suggestions: tuple[str, ...] = ()
-    """The nearest keys, where there is no such tool."""
+    """Similar keys, if there is no such tool."""
 
 
 def may_see(caller: Caller, tool: Facets | Tool) -> bool:
-    """Decide what stands before any policy: same tenant, everyone's or their own, in reach, on, and not held back."""
+    """Decide what holds without a policy: the tool is enabled, not in quarantine, and within the caller's reach."""
     return (
         tool.enabled
         and not tool.quarantine_reason
@@ -37,154 +37,157 @@ def may_see(caller: Caller, tool: Facets | Tool) -> bool:
 
 
 class Rules:
-    """A policy as the predicate; `apply` puts another in its place, and a new `version` makes that known."""
+    """The predicate of a policy. `apply` replaces the policy and increments `version`."""
 
     def __init__(self, policy: Policy | None = None) -> None:
-        """Begin with a policy, or with none: everyone of a tenant may then use everything of it."""
-        self._in_force = _Sorted(policy, 1)
+        """Use a policy. Without one, everyone in a tenant may use all its tools."""
+        self._current = _CompiledPolicy(policy, 1)
 
     def apply(self, policy: Policy | None) -> None:
-        """Judge by another policy from now on; policy and version change at once, as searches run in threads."""
-        self._in_force = _Sorted(policy, self.version + 1)
+        """Use another policy. One assignment replaces it together with its version, because searches run in threads."""
+        self._current = _CompiledPolicy(policy, self.version + 1)
 
     @property
     def policy(self) -> Policy | None:
         """The policy in force."""
-        return self._in_force.policy
+        return self._current.policy
 
     @property
     def has_policy(self) -> bool:
         """Whether a policy is in force."""
-        return self._in_force.policy is not None
+        return self._current.policy is not None
 
     @property
     def version(self) -> int:
         """A number that grows with every policy that is applied."""
-        return self._in_force.version
+        return self._current.version
 
     def __call__(self, caller: Caller, tool: Facets | Tool) -> bool:
-        """Decide whether the caller may see the tool; an error in deciding denies."""
-        return self._safely(caller, tool, "see")
+        """Decide whether the caller may see the tool. An error denies it."""
+        return self._is_allowed(caller, tool, "see")
 
     def may_call(self, caller: Caller, tool: Facets | Tool) -> bool:
-        """Decide whether the caller may call the tool, which takes that they may see it."""
-        return self._safely(caller, tool, "call")
+        """Decide whether the caller may call the tool. Callers can only call tools that they may see."""
+        return self._is_allowed(caller, tool, "call")
 
     def cache_key(self, caller: Caller) -> Hashable:
-        """Return a cache key: equal for callers to whom the same rules apply, apart from the tools they own."""
-        in_force = self._in_force
-        return in_force.version, caller.tenant, caller.servers, in_force.places(caller)
+        """Return a cache key. It is equal for callers to whom the same rules apply, apart from tools that they own."""
+        current = self._current
+        return current.version, caller.tenant, caller.servers, current.positions(caller)
 
     def explain(self, caller: Caller, tool: Facets | Tool, act: Act) -> Decision:
-        """Decide, and say why."""
+        """Decide, and give the reason."""
         if not may_see(caller, tool):
-            return Decision(allowed=False, because=_absence(caller, tool))
-        in_force = self._in_force
-        if in_force.policy is None:
-            return Decision(allowed=True, because="there is no policy: everyone of the tenant may use it")
-        deny, allow = in_force.few(caller, tool.server, tool.server_title)
-        for rule in deny.near(tool):
-            if act in _acts_denied(rule) and _fits(rule, tool, labels=True):
+            return Decision(allowed=False, because=_hidden_reason(caller, tool))
+        current = self._current
+        if current.policy is None:
+            return Decision(allowed=True, because="there is no policy: everyone in the tenant may use it")
+        deny, allow = current.rules(caller, tool.server, tool.server_title)
+        for rule in deny.candidates(tool):
+            if act in _denied_acts(rule) and _matches(rule, tool, labels=True):
                 return Decision(allowed=False, because=f"{rule.name} denies it")
         if tool.owner is not None:
             return Decision(allowed=True, because="it is the caller's own tool")
-        for rule in allow.near(tool):
-            if (act == "see" or rule.may == "call") and _fits(rule, tool, labels=tool.trusted):
+        for rule in allow.candidates(tool):
+            if (act == "see" or rule.may == "call") and _matches(rule, tool, labels=tool.trusted):
                 return Decision(allowed=True, because=f"{rule.name} allows it")
         return Decision(allowed=False, because="no rule allows it")
 
-    def _safely(self, caller: Caller, tool: Facets | Tool, act: Act) -> bool:
+    def _is_allowed(self, caller: Caller, tool: Facets | Tool, act: Act) -> bool:
         try:
             return self.explain(caller, tool, act).allowed
-        except Exception:  # noqa: BLE001 - a rule that cannot be judged denies
+        except Exception:  # noqa: BLE001 - a rule that cannot be evaluated denies
             return False
 
 
-class _Sorted:
-    """A policy, and which of its rules are about whom: each tool is held against these few alone."""
+class _CompiledPolicy:
+    """A policy, with caches of the rules that apply to a caller and a server."""
 
     def __init__(self, policy: Policy | None, version: int) -> None:
         self.policy = policy
         self.version = version
         self._deny, self._allow = (policy.deny, policy.allow) if policy else ((), ())
-        self.places = lru_cache(maxsize=_REMEMBERED)(self._find_places)
-        self.few = lru_cache(maxsize=_REMEMBERED)(self._find_few)
+        self.positions = lru_cache(maxsize=_MAX_CALLERS)(self._find_positions)
+        self.rules = lru_cache(maxsize=_MAX_CALLERS)(self._find_rules)
 
-    def _find_places(self, caller: Caller) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the rules about a caller, denying and allowing, each by its place."""
+    def _find_positions(self, caller: Caller) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the positions of the deny rules and of the allow rules that apply to a caller."""
         names = _names(caller)
         return (
-            tuple(place for place, rule in enumerate(self._deny) if _about(rule, caller, names)),
-            tuple(place for place, rule in enumerate(self._allow) if _about(rule, caller, names)),
+            tuple(number for number, rule in enumerate(self._deny) if _applies_to(rule, caller, names)),
+            tuple(number for number, rule in enumerate(self._allow) if _applies_to(rule, caller, names)),
         )
 
-    def _find_few(self, caller: Caller, *server: str) -> tuple[_Few, _Few]:
-        """Return the rules about a caller and a server, which goes by its slug and its title."""
-        deny, allow = self.places(caller)
+    def _find_rules(self, caller: Caller, *server: str) -> tuple[_RuleList, _RuleList]:
+        """Return the rules that apply to a caller and a server. A rule may name a server by its slug or its title."""
+        deny, allow = self.positions(caller)
         return (
-            _Few([rule for rule in map(self._deny.__getitem__, deny) if _is_of(rule, server)]),
-            _Few([rule for rule in map(self._allow.__getitem__, allow) if _is_of(rule, server)]),
+            _RuleList([rule for rule in map(self._deny.__getitem__, deny) if _covers_server(rule, server)]),
+            _RuleList([rule for rule in map(self._allow.__getitem__, allow) if _covers_server(rule, server)]),
         )
 
 
-class _Few:
-    """Rules in their order; those that name tools, of whatever server, are held against a tool all at once."""
+class _RuleList:
+    """Rules in their order. One pattern tests all rules that name tools but no server."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
         self._others = [rule for rule in rules if rule.servers or not rule.tools]
         self._names = _matcher(tuple(glob for rule in rules if not rule.servers for glob in rule.tools))
 
-    def near(self, tool: Facets | Tool) -> Sequence[Rule]:
-        """Leave out the rules that name tools, where none of them names this one."""
+    def candidates(self, tool: Facets | Tool) -> Sequence[Rule]:
+        """Return the rules to test, without those that name tools if none of them names this one."""
         return self._rules if self._names(tool.key) or self._names(tool.name) else self._others
 
 
 def _names(caller: Caller) -> frozenset[str]:
     groups = (f"group:{name}" for name in caller.groups)
-    own = (f"{kind}:{name}" for kind, name in (("user", caller.user), ("key", caller.key)) if name is not None)
-    return frozenset({ANYONE, f"tenant:{caller.tenant}", *groups, *own})
+    ids = (f"{kind}:{name}" for kind, name in (("user", caller.user), ("key", caller.key)) if name is not None)
+    return frozenset({ANYONE, f"tenant:{caller.tenant}", *groups, *ids})
 
 
-def _about(rule: Rule, caller: Caller, names: frozenset[str]) -> bool:
+def _applies_to(rule: Rule, caller: Caller, names: frozenset[str]) -> bool:
     return (rule.tenant is None or rule.tenant == caller.tenant) and not rule.who.isdisjoint(names)
 
 
-def _is_of(rule: Rule, server: Iterable[str]) -> bool:
-    return not rule.servers or _any(rule.servers, *server)
+def _covers_server(rule: Rule, server: Iterable[str]) -> bool:
+    return not rule.servers or _any_match(rule.servers, *server)
 
 
-def _acts_denied(rule: Rule) -> Iterable[Act]:
-    """Who may not see a tool may not call it; who may not call it may still see it."""
+def _denied_acts(rule: Rule) -> Iterable[Act]:
+    """Return the acts that a deny rule denies. To deny `see` is to deny `call` too, but not the reverse."""
     return ("see", "call") if rule.may == "see" else ("call",)
 
 
-def _fits(rule: Rule, tool: Facets | Tool, *, labels: bool) -> bool:
-    """Hold a tool against a rule; the labels of a server that is not trusted open nothing (`labels`)."""
+def _matches(rule: Rule, tool: Facets | Tool, *, labels: bool) -> bool:
+    """Tell whether a rule matches a tool. Without `labels`, rules about tags or categories do not match.
+
+    An untrusted server chooses its labels itself, so they must not allow anything.
+    """
     if not labels and (rule.tags or rule.categories):
         return False
     return (
-        (not rule.tools or _any(rule.tools, tool.key, tool.name))
+        (not rule.tools or _any_match(rule.tools, tool.key, tool.name))
         and (not rule.tags or not rule.tags.isdisjoint(tag.casefold() for tag in tool.tags))
         and (not rule.categories or tool.category.casefold() in rule.categories)
         and (not rule.read_only or tool.read_only)
     )
 
 
-def _any(globs: tuple[str, ...], *names: str) -> bool:
+def _any_match(globs: tuple[str, ...], *names: str) -> bool:
     return any(map(_matcher(globs), names))
 
 
-@lru_cache(maxsize=_REMEMBERED_GLOBS)
+@lru_cache(maxsize=_MAX_GLOBS)
 def _matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     return re.compile("|".join(map(translate, globs)) or r"(?!)").match
 
 
-def _absence(caller: Caller, tool: Facets | Tool) -> str:
+def _hidden_reason(caller: Caller, tool: Facets | Tool) -> str:
     reasons: tuple[tuple[bool, str], ...] = (
         (tool.tenant != caller.tenant, "it belongs to another tenant"),
         (tool.owner not in (None, caller.user), "it belongs to another user"),
         (bool(tool.quarantine_reason), f"it is held back: {tool.quarantine_reason}"),
-        (not tool.enabled, "it is switched off"),
+        (not tool.enabled, "it is disabled"),
     )
-    return next((reason for here, reason in reasons if here), "its server is out of the caller's reach")
+    return next((reason for applies, reason in reasons if applies), "the caller cannot reach its server")

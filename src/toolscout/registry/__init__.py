@@ -1,4 +1,4 @@
-"""`ToolRegistry`, for authors of servers with many tools: they are found by search instead of being listed."""
+"""`ToolRegistry`, for servers with many tools: clients find the tools by search instead of listing them all."""
 
 from __future__ import annotations
 

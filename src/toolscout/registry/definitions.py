@@ -1,4 +1,4 @@
-"""The definition of a tool, from a mapping or an SDK tool: checked, bounded, ready for search and calls."""
+"""Tool definitions, read from a mapping or an SDK tool, and checked for search and calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolscout.scout import normalize_tool
 from toolscout.settings import Settings
 
 SERVER = Server(key=LOCAL, title=LOCAL)
-"""The server of all tools of a registry in the catalogue behind it."""
+"""The server that all tools of a registry have in its catalogue."""
 
 _SNAKE = {
     "input_schema": "inputSchema",
@@ -27,7 +27,7 @@ _SNAKE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """One tool as the SDK lists it and as the catalogue stores it; its key is its plain name."""
+    """One tool as the SDK lists it and as the catalogue stores it. Its key is its plain name."""
 
     sdk: SdkTool
     tool: Tool
@@ -39,12 +39,12 @@ class ToolDefinition:
 
 
 def clean_name(name: str) -> str:
-    """Return a name as the catalogue stores it: NFC, valid UTF-8, no spaces around."""
+    """Return a name as the catalogue stores it: NFC, valid UTF-8, stripped of spaces."""
     return unicodedata.normalize("NFC", name).encode("utf-8", "replace").decode("utf-8").strip()
 
 
 def read_definition(raw: Any, settings: Settings, *, name: str | None = None, keywords: Any = ()) -> ToolDefinition:
-    """Check a mapping or an SDK tool; `name` replaces its own. Raise BadToolError with what is wrong."""
+    """Read a mapping or an SDK tool. `name` replaces its own name. Raise BadToolError if it cannot be used."""
     if isinstance(raw, BaseModel):
         raw = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
     if not isinstance(raw, Mapping):

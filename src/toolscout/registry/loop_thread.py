@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, with a state that only this thread uses."""
+"""An event loop on its own thread, with a state that only this thread uses."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class _RunningLoop(Generic[S]):
 
 
 class LoopThread(Generic[S]):
-    """Runs coroutines for any number of threads and loops. It starts with the first one, and again after a fork."""
+    """Runs coroutines for any number of threads and loops. The thread starts at first use, and again after a fork."""
 
     def __init__(self, make_state: Callable[[], S], close_state: Callable[[S], Awaitable[None]]) -> None:
-        """Take what makes the state and what closes it; both run for each start of the thread."""
+        """Take the functions that make and close the state. Each start of the thread makes a new state."""
         self._make_state = make_state
         self._close_state = close_state
         self._lock = threading.Lock()
         self._running: _RunningLoop[S] | None = None
 
     async def run(self, function: Callable[[S], Awaitable[T]]) -> T:
-        """Run an async function with the state on the thread; cancelling this cancels it there."""
+        """Run an async function with the state on the thread. Cancelling this call cancels the function."""
         running = self._start()
 
         async def call() -> T:
@@ -44,11 +44,13 @@ class LoopThread(Generic[S]):
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if future.cancelled() and task is not None and not task.cancelling():
-                raise StoreError("the registry was closed", hint="close it when nothing uses it any more") from None
+                raise StoreError(
+                    "the registry was closed during a search", hint="close it when nothing uses it"
+                ) from None
             raise
 
     def close(self, *, wait: bool = True) -> None:
-        """Cancel what runs, close the state and end the thread; a later `run` starts another."""
+        """Cancel running functions, close the state and end the thread. A later `run` starts another."""
         with self._lock:
             running, self._running = self._running, None
         if running is None or not running.thread.is_alive():

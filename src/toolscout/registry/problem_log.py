@@ -1,4 +1,4 @@
-"""What went wrong with the tools of providers and authors, kept for `ToolRegistry.problems` and logged."""
+"""The log of problems with tools and providers, which `ToolRegistry.problems` returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("toolscout")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderProblem:
-    """One thing that went wrong: whose fault, what, and when (UTC)."""
+    """One thing that went wrong: the provider that caused it, what happened, and when (UTC)."""
 
     provider: str
     what: str
@@ -25,7 +25,7 @@ class ProviderProblem:
 
 
 class ProblemLog:
-    """The latest problems, oldest first. Equal problems in a row are kept once."""
+    """The latest problems, oldest first. Of equal problems in a row, only the last is kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class ProblemLog:
         self._reported_once: LRUCache[str, bool] = LRUCache(_MAX_ONCE)
 
     def report(self, provider: object, what: str) -> None:
-        """Keep a problem and log it as a warning."""
+        """Record a problem and log it as a warning."""
         problem = ProviderProblem(provider=provider_name(provider), what=what, when=datetime.now(UTC))
         with self._lock:
             last = self._problems[-1] if self._problems else None
@@ -43,7 +43,7 @@ class ProblemLog:
         _log.warning("%s: %s", problem.provider, what)
 
     def report_once(self, provider: object, what: str) -> None:
-        """Report a problem that comes back with every indexing, the first time only."""
+        """Report a problem only the first time. Each indexing would repeat it."""
         with self._lock:
             if what in self._reported_once:
                 return

@@ -1,6 +1,6 @@
-"""The tools of providers: which they have (cached), their definitions, and calls of them.
+"""The tools of providers: a cache of their lists, their definitions, and calls.
 
-A provider is an author's code. What it raises, or how long it takes, costs only its own tools and is reported.
+A provider is user code. If it raises or is slow, that is reported, and only its own tools are unavailable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _acting: ContextVar[ToolProvider | None] = ContextVar("toolscout_acting", defaul
 
 
 def check_provider(provider: object) -> None:
-    """Raise InvalidValueError when an object does not have the methods of a provider."""
+    """Raise InvalidValueError if an object does not have the methods of a provider."""
     missing = [name for name in _METHODS if not callable(getattr(provider, name, None))]
     if missing or isinstance(provider, type):
         what = f"{provider.__name__} itself" if isinstance(provider, type) else f"a {type(provider).__name__}"
@@ -47,13 +47,13 @@ def check_provider(provider: object) -> None:
 
 
 def is_acting_provider(registry: object) -> bool:
-    """Tell whether another registry asks this one now; it then answers with its own tools, not with the request's."""
+    """Tell whether another registry is asking this one, which then answers without the tools of the request."""
     return _acting.get() is registry
 
 
 @contextmanager
 def acting(provider: ToolProvider | None) -> Iterator[None]:
-    """Set which provider is being asked within the block; None while a handler runs."""
+    """Set which provider is being asked within the block, or None while a handler runs."""
     token = _acting.set(provider)
     try:
         yield
@@ -63,7 +63,7 @@ def acting(provider: ToolProvider | None) -> Iterator[None]:
 
 @contextmanager
 def _asking(provider: ToolProvider) -> Iterator[None]:
-    """Mark a provider as being asked, which ends circles of registries that are providers of each other."""
+    """Mark a provider as being asked. Registries that are providers of each other then do not recurse."""
     token = _being_asked.set(_being_asked.get() | {id(provider)})
     try:
         with acting(provider):
@@ -78,11 +78,11 @@ def _is_being_asked(provider: ToolProvider) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTools:
-    """The tools of a provider by the name that search shows; each item keeps the provider's own spelling."""
+    """The tools of a provider, by the name that search shows. The metadata has the provider's own spelling."""
 
     tools: Mapping[str, ToolMetadata] = field(default_factory=dict)
     failures: int = 0
-    """How often in a row the provider has failed to list them."""
+    """The number of failed attempts in a row to list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class _CachedTools:
 
 
 class ProviderToolsCache:
-    """The tools of each provider, listed again when they are old. Safe from any number of threads and loops."""
+    """The tools of each provider, listed again when they are old. Any number of threads and loops may use it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.version = 0
-        """Grows whenever the tools of a provider change."""
+        """A number that grows whenever the tools of a provider change."""
         self._clock = clock
         self._lock = threading.Lock()
         self._cached: dict[int, _CachedTools] = {}
@@ -106,7 +106,7 @@ class ProviderToolsCache:
     async def read(
         self, providers: Sequence[ToolProvider], settings: Settings, problems: ProblemLog, *, refresh: bool = False
     ) -> list[ProviderTools]:
-        """Return the tools of each provider, listing those that are old, or all of them with `refresh`."""
+        """Return the tools of each provider. Old lists are read again, with `refresh` all of them."""
         tools = {id(item): None if refresh else self._fresh(item, settings) for item in providers}
         stale = [item for item in providers if tools[id(item)] is None]
         listed = await asyncio.gather(*(self._list(item, settings, problems, refresh=refresh) for item in stale))
@@ -124,7 +124,7 @@ class ProviderToolsCache:
             self._cached.pop(id(provider), None)
 
     def _fresh(self, provider: ToolProvider, settings: Settings) -> ProviderTools | None:
-        """Return the cached tools unless they are old; after each failure the time to the next attempt doubles."""
+        """Return the cached tools unless they are old. Each failure doubles the time to the next attempt."""
         cached = self._cached.get(id(provider))
         if cached is None:
             return None
@@ -134,10 +134,10 @@ class ProviderToolsCache:
     async def _list(
         self, provider: ToolProvider, settings: Settings, problems: ProblemLog, *, refresh: bool
     ) -> ProviderTools:
-        """List the tools of a provider; callers at the same time share one request."""
+        """List the tools of a provider. Concurrent callers share one request."""
         key = id(provider)
         if _is_being_asked(provider):
-            return ProviderTools()  # a provider that lists this registry, which lists the provider
+            return ProviderTools()  # the provider is itself listing the tools of this registry
         while True:
             with self._lock:
                 tools = None if refresh else self._fresh(provider, settings)
@@ -148,7 +148,7 @@ class ProviderToolsCache:
                     request: Future[ProviderTools | None] = Future()
                     self._requests[key] = request
                     break
-            # The request has its own deadline; this one guards against the loop of another thread that is blocked.
+            # The request has its own deadline. This one applies when the event loop of the other thread is blocked.
             await asyncio.wait({asyncio.wrap_future(shared)}, timeout=3 * settings.provider_timeout_s)
             if not shared.done():
                 return self.last(provider)
@@ -166,7 +166,7 @@ class ProviderToolsCache:
         return tools
 
     def _store(self, provider: ToolProvider, tools: ProviderTools) -> ProviderTools:
-        """Cache the tools; when they are equal to the last ones, keep those, so that nothing is indexed again."""
+        """Cache the tools. If they have not changed, keep the cached object, so that nothing is indexed again."""
         cached = self._cached.get(id(provider))
         if cached is not None and cached.tools == tools:
             tools = cached.tools
@@ -180,7 +180,7 @@ class ProviderToolsCache:
             with _asking(provider):
                 items = await ask(provider.list_tool_metadata, settings.provider_timeout_s, most=settings.max_tools + 1)
             return _read_metadata(provider, items, settings.max_tools, problems)
-        except Exception as error:  # noqa: BLE001 - whatever a provider raises costs only its own tools
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything
             problems.report(provider, f"its tools cannot be listed: {_describe(error)}")
             return ProviderTools(failures=self.last(provider).failures + 1)
 
@@ -188,7 +188,7 @@ class ProviderToolsCache:
 async def get_definition(
     provider: ToolProvider, name: str, settings: Settings, problems: ProblemLog
 ) -> ToolDefinition | None:
-    """Return a provider's definition, or None when it has no such tool; a failure is reported and a CallError."""
+    """Return a provider's definition of a tool, or None if it has no such tool. Report a failure as CallError."""
     if _is_being_asked(provider):
         return None
     try:
@@ -197,11 +197,11 @@ async def get_definition(
         return None if raw is None else read_definition(raw, settings, name=name)
     except BadToolError as error:
         problem = f"its definition of {name!r} cannot be used: {error.message}"
-    except Exception as error:  # noqa: BLE001 - whatever a provider raises costs only its own tools
+    except Exception as error:  # noqa: BLE001 - a provider may raise anything
         problem = f"its definition of {name!r} cannot be read: {_describe(error)}"
     problems.report(provider, problem)
     raise CallError(
-        f"{name} cannot be used now: its provider {provider_name(provider)} fails",
+        f"{name} cannot be used now: its provider {provider_name(provider)} failed",
         hint="try again later; nothing was sent",
     )
 
@@ -215,7 +215,7 @@ async def call_provider_tool(
     *,
     structured: bool = False,
 ) -> McpResult:
-    """Call a provider's tool, exactly once, within the deadline of calls."""
+    """Call a provider's tool exactly once, with the timeout of calls."""
     try:
         with acting(provider):
             value = await ask(functools.partial(provider.call_tool, name, arguments), settings.call_timeout_s)
@@ -223,7 +223,7 @@ async def call_provider_tool(
         problems.report(provider, f"a call of {name!r} took longer than {settings.call_timeout_s:g} s")
         raise CallTimeoutError(
             f"{name} gave no answer within {settings.call_timeout_s:g} s",
-            hint="the call may have had its effect: look before you call again",
+            hint="the call may have taken effect: check before you call again",
         ) from None
     except (ToolscoutError, MCPError):
         raise
@@ -236,8 +236,8 @@ async def call_provider_tool(
     except ValueError as error:
         problems.report(provider, f"the result of {name!r} is not a result: {_describe(error)}")
         raise CallError(
-            f"{name} was called, and its result cannot be read",
-            hint="the call may have had its effect: look before you call again",
+            f"{name} was called, but its result cannot be read",
+            hint="the call may have taken effect: check before you call again",
         ) from None
 
 
@@ -245,7 +245,7 @@ def _read_metadata(provider: ToolProvider, items: list[Any], max_tools: int, pro
     tools: dict[str, ToolMetadata] = {}
     errors: list[str] = []
     if len(items) > max_tools:
-        errors.append(f"it lists more than {max_tools:,} tools; the rest is ignored")
+        errors.append(f"it lists more than {max_tools:,} tools, and the rest is ignored")
     for number, item in enumerate(items[:max_tools], start=1):
         try:
             metadata = _read_item(item)
@@ -253,7 +253,7 @@ def _read_metadata(provider: ToolProvider, items: list[Any], max_tools: int, pro
             errors.append(f"tool {number}: {error}")
             continue
         if tools.setdefault(clean_name(metadata.name), metadata) is not metadata:
-            errors.append(f"tool {number}: {metadata.name!r} comes twice; the first is kept")
+            errors.append(f"tool {number}: {metadata.name!r} is a duplicate, and the first one is kept")
     if errors:
         more = f" and {len(errors) - _REPORTED} more" if len(errors) > _REPORTED else ""
         problems.report(provider, "; ".join(errors[:_REPORTED]) + more)
@@ -277,5 +277,5 @@ def _field(item: Any, name: str) -> Any:
 
 
 def _describe(error: BaseException) -> str:
-    """Write an error in one line."""
+    """Describe an error in one line."""
     return f"{type(error).__name__}: {error}"[:500] if str(error) else type(error).__name__

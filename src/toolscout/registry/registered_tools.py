@@ -1,4 +1,4 @@
-"""Registered tools: from Python functions, whose schemas the SDK derives, or from ready definitions with a handler."""
+"""Registered tools, made from a Python function, or from an MCP definition and its handler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _context: ContextVar[Context[Any, Any] | None] = ContextVar("toolscout_sdk_conte
 
 @contextmanager
 def use_context(context: Context[Any, Any]) -> Iterator[None]:
-    """Make this the SDK context of every handler that is called within the block."""
+    """Set the SDK context of the handlers that are called within the block."""
     token = _context.set(context)
     try:
         yield
@@ -39,13 +39,13 @@ def use_context(context: Context[Any, Any]) -> Iterator[None]:
 
 
 def _current_context() -> Context[Any, Any]:
-    """Return the SDK context of the request; outside of a request, one that raises when it is used."""
+    """Return the SDK context of the request. Outside a request, return one that raises when it is used."""
     return _context.get() or Context()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredTool:
-    """A registered tool: its definition, and what runs it in the task and context of the caller."""
+    """A registered tool: its definition, and a function that runs it in the caller's task and context."""
 
     definition: ToolDefinition
     keywords: tuple[str, ...]
@@ -54,7 +54,7 @@ class RegisteredTool:
 
     @property
     def metadata(self) -> ToolMetadata:
-        """Its metadata, as a provider lists it."""
+        """The metadata, as a provider lists it."""
         tool = self.definition.tool
         return ToolMetadata(name=tool.name, description=tool.description, keywords=self.keywords)
 
@@ -62,7 +62,7 @@ class RegisteredTool:
 def from_function(
     function: Callable[..., Any], settings: Settings, *, keywords: Sequence[str] = (), **options: Any
 ) -> RegisteredTool:
-    """Make a tool of a function as the SDK does: name, schemas and description from hints and docstring."""
+    """Make a tool from a function, as the SDK does: from its name, type hints and docstring."""
     function_tool = FunctionTool.from_function(_with_fastmcp_context(function), **options)
     sdk = SdkTool(
         name=function_tool.name,
@@ -86,15 +86,15 @@ def from_function(
 def from_definition(
     definition: Any, handler: Callable[..., Any], settings: Settings, *, keywords: Sequence[str] = ()
 ) -> RegisteredTool:
-    """Make a tool of a ready definition and its handler.
+    """Make a tool from an MCP definition and its handler.
 
-    A handler whose parameters have the names of the schema's properties, or that takes `**arguments`, gets them by
-    name. Any other gets one mapping. A parameter of the SDK's type Context gets the context of the request.
+    If the handler's parameters have the names of the schema's properties, or if it takes `**arguments`, it gets the
+    arguments by name. Otherwise it gets one mapping. A parameter of the SDK's type Context gets the request's context.
     """
     if not callable(handler):
         raise InvalidValueError(
             f"the handler is a {type(handler).__name__}, which cannot be called",
-            hint="give a function, synchronous or asynchronous",
+            hint="pass a function, synchronous or asynchronous",
         )
     words = _read_keywords(keywords)
     checked = read_definition(definition, settings, keywords=words)
@@ -122,14 +122,14 @@ def _register(definition: ToolDefinition, keywords: tuple[str, ...], run: Run) -
 def _read_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
     words = (keywords,) if isinstance(keywords, str) else tuple(keywords)
     if not all(isinstance(word, str) for word in words):
-        raise InvalidValueError("keywords must be texts", hint='give them as keywords=["email", "smtp"]')
+        raise InvalidValueError("keywords must be strings", hint='for example keywords=["email", "smtp"]')
     return tuple(word.strip() for word in words if word.strip())
 
 
 def _arguments_by_name(
     handler: Callable[..., Any], schema: Mapping[str, Any], context: str | None
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:
-    """Return a function that picks the arguments the handler takes by name; None when it takes one mapping."""
+    """Return a function that selects the handler's arguments by name, or None if the handler takes one mapping."""
     try:
         parameters = [item for item in inspect.signature(handler).parameters.values() if item.name != context]
     except (TypeError, ValueError):
@@ -172,7 +172,7 @@ def _with_fastmcp_context(function: Callable[..., Any]) -> Callable[..., Any]:
 def _fastmcp_parameter(function: Callable[..., Any]) -> str | None:
     try:
         hints = typing.get_type_hints(function)
-    except Exception:  # noqa: BLE001 - the SDK reports hints that cannot be read
+    except Exception:  # noqa: BLE001 - the SDK reports type hints that cannot be read
         return None
     for name, hint in hints.items():
         for kind in (hint, *typing.get_args(hint)):

@@ -1,4 +1,4 @@
-"""`ToolRegistry`: register the tools of a server, search them, call them, attach them to a server."""
+"""`ToolRegistry`: register tools, search them, call them, and attach them to a server."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ToolRegistry:
-    """Tools that are found by search and called by name instead of being listed; itself a provider of them.
+    """Tools that clients find by search and call by name, instead of listing them all.
 
-    Every method is safe from any number of threads and event loops at once.
+    A registry is itself a provider. Any number of threads and event loops may call its methods at the same time.
     """
 
     def __init__(self, *, settings: Settings | None = None, embedder: Embedder | None = None, name: str = "") -> None:
-        """Make an empty registry; `name` identifies it in problem reports when it is a provider of another."""
+        """Make an empty registry. `name` identifies it in problem reports."""
         self.name = name
         self._settings = settings or Settings.from_env()
         self._lock = threading.Lock()
@@ -55,7 +55,9 @@ class ToolRegistry:
         self._provider_tools = ProviderToolsCache()
         self._problems = ProblemLog()
         self._engine = SearchEngine(self._settings, embedder)
-        weakref.finalize(self, self._engine.close, wait=False).atexit = False  # the end of the process is enough
+        weakref.finalize(
+            self, self._engine.close, wait=False
+        ).atexit = False  # the process frees everything when it ends
 
     # Tools and providers
 
@@ -75,7 +77,7 @@ class ToolRegistry:
         structured_output: bool | None = None,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **options: Any) -> Any:
-        """Register a function, as a decorator; the options are those of the SDK's own `tool`, and keywords."""
+        """Register a function, as a decorator. The options are those of the SDK's own `tool`, plus `keywords`."""
 
         def register(function: F) -> F:
             self._register(from_function(function, self._settings, **options))
@@ -86,18 +88,18 @@ class ToolRegistry:
     def register_tool(
         self, definition: Mapping[str, Any] | SdkTool, handler: Callable[..., Any], *keywords: str
     ) -> None:
-        """Register a ready MCP definition and its handler, which gets the arguments by name, or as one mapping."""
+        """Register an MCP definition and its handler, which gets the arguments by name or as one mapping."""
         self._register(from_definition(definition, handler, self._settings, keywords=keywords))
 
     def unregister(self, name: str) -> bool:
-        """Remove a registered tool; return False when there was none of that name."""
+        """Remove a registered tool. Return False if there is none of that name."""
         with self._lock:
             tool = self._tools.pop(clean_name(name), None)
             self._changes += 1
         return tool is not None
 
     def add_provider(self, provider: ToolProvider) -> None:
-        """Add a provider of tools for everybody; where names are equal, registered tools and earlier providers win."""
+        """Add a provider for all requests. On equal names, registered tools and earlier providers have precedence."""
         check_provider(provider)
         if provider is self:
             raise InvalidValueError("a registry cannot be its own provider", hint="add another registry")
@@ -107,29 +109,29 @@ class ToolRegistry:
                 self._changes += 1
 
     def remove_provider(self, provider: ToolProvider) -> bool:
-        """Remove a provider and its tools; return False when it was not there."""
+        """Remove a provider and its tools. Return False if the registry does not have it."""
         with self._lock:
             others = tuple(item for item in self._providers if item is not provider)
-            was_there = len(others) < len(self._providers)
+            removed = len(others) < len(self._providers)
             self._providers = others
             self._changes += 1
         self._provider_tools.drop(provider)
-        return was_there
+        return removed
 
     @property
     def ranker(self) -> str:
-        """The ranker of searches that do not name one."""
+        """The default ranker."""
         return self._settings.ranker
 
     @property
     def problems(self) -> list[ProviderProblem]:
-        """What went wrong with providers and definitions lately, oldest first."""
+        """The latest problems with providers and definitions, oldest first."""
         return self._problems.all()
 
     # Search and call
 
     async def search(self, query: str, *, limit: int = 10, ranker: str | None = None) -> Answer:
-        """Find tools by meaning and words, those of the request included; each hit has its full definition."""
+        """Find tools by meaning and words, including those of the request. Each hit has its full definition."""
         visible = await self._visible_tools()
         answer, dropped = await self._engine.search(
             query,
@@ -144,13 +146,13 @@ class ToolRegistry:
         visible = replace(visible, registered=self._registered(), shared=self._last_provider_tools())
         complete = await asyncio.gather(*(self._with_definition(match, visible) for match in answer))
         matches = tuple(match for match in complete if match is not None)
-        tips = answer.suggestions[:1]  # the others name what a registry does not have: categories, a threshold
+        tips = answer.suggestions[:1]  # the others are about categories and thresholds, which a registry does not have
         if answer and not matches:
-            tips = ("Some tools fit, but their providers do not answer now.",)
+            tips = ("Some tools match, but their providers do not answer now.",)
         return replace(answer, matches=matches, suggestions=tips)
 
     async def execute(self, name: str, arguments: Any = None) -> McpResult:
-        """Call a tool as `execute_tool` does: an error is a result for the model to read."""
+        """Call a tool as `execute_tool` does: an error becomes a result for the model to read."""
         try:
             return await self.call_tool(name, arguments)
         except MCPError:
@@ -159,38 +161,38 @@ class ToolRegistry:
             return error_for_model(error, name)
 
     async def call_tool(self, name: str, arguments: Any = None) -> McpResult:
-        """Check the arguments and call a tool, exactly once; raise ToolNotFoundError when there is none."""
+        """Check the arguments and call a tool exactly once. Raise ToolNotFoundError if there is no such tool."""
         definition, run = await self._resolve(name)
         checked, repairs = validate_arguments(definition.tool, arguments)
         with acting(None):
             return with_repairs(await run(checked), repairs)
 
     async def get_tool(self, name: str) -> SdkTool | None:
-        """Return one full definition, or None when there is no such tool."""
+        """Return one full definition, or None if there is no such tool."""
         try:
             return (await self._resolve(name))[0].sdk
         except ToolNotFoundError:
             return None
 
     async def list_tool_metadata(self) -> list[ToolMetadata]:
-        """Return everybody's tools: the registered ones and those of the providers, but not the request's."""
+        """Return the shared tools: the registered ones and those of the providers, but not the request's."""
         return replace(await self._visible_tools(), request=()).metadata()
 
     # Lifetime
 
     async def refresh(self) -> None:
-        """List the tools of every provider again and index all tools, so that the first search does not wait."""
+        """List the tools of every provider and index them all now, so that the next search does not wait."""
         await self._provider_tools.read(self._providers, self._settings, self._problems, refresh=True)
         self._report_dropped(await self._engine.index(self._shared_tools, self._revision))
 
     def attach(self, server: Any, *, search_name: str = "tool_search", execute_name: str = "execute_tool") -> None:
-        """Add the two tools to a server of the SDK (low-level or MCPServer) or of FastMCP; its own do not change."""
+        """Add the two tools to a server of the SDK (low-level or MCPServer) or of FastMCP, beside its own tools."""
         from toolscout.registry.attach import attach
 
         attach(self, server, search_name=search_name, execute_name=execute_name)
 
     def close(self) -> None:
-        """Free the model and the index. Garbage collection and the end of the process do the same."""
+        """Free the model and the index. Garbage collection does the same."""
         self._engine.close()
 
     # Private
@@ -202,7 +204,7 @@ class ToolRegistry:
             self._tools[name] = tool
             self._changes += 1
         if not is_new:
-            self._problems.report(self, f"{name!r} is registered again; the later one replaces the earlier")
+            self._problems.report(self, f"{name!r} is registered again, which replaces the earlier one")
 
     def _registered(self) -> dict[str, RegisteredTool]:
         with self._lock:
@@ -213,7 +215,7 @@ class ToolRegistry:
 
     @property
     def _revision(self) -> int:
-        """A number that grows with every change of everybody's tools."""
+        """A number that grows with every change of the shared tools."""
         return self._changes + self._provider_tools.version
 
     async def _visible_tools(self) -> VisibleTools:
@@ -236,7 +238,7 @@ class ToolRegistry:
         return list(zip(providers, tools, strict=True))
 
     def _shared_tools(self) -> SharedTools:
-        """Return everybody's tools; the revision is read first, so that it is never newer than the tools."""
+        """Return the shared tools. The revision is read first, so it is never newer than the tools."""
         revision = self._revision
         visible = VisibleTools(registered=self._registered(), shared=self._last_provider_tools())
         for provider, problem in visible.collisions():
@@ -245,10 +247,10 @@ class ToolRegistry:
 
     def _report_dropped(self, dropped: Sequence[Dropped]) -> None:
         for item in dropped:
-            self._problems.report_once(self, f"{item.where} cannot be found: {item.reason}")
+            self._problems.report_once(self, f"{item.where} is not searchable: {item.reason}")
 
     async def _with_definition(self, match: ToolMatch, visible: VisibleTools) -> ToolMatch | None:
-        """Give a hit its full definition; return None when the tool is gone or its provider fails."""
+        """Return a hit with its full definition, or None if the tool is gone or its provider fails."""
         tool = next(visible.find(match.tool.name), None)
         try:
             definition = await self._definition(tool) if tool else None
@@ -256,19 +258,19 @@ class ToolRegistry:
             return None
         if definition is None:
             return None
-        defined = definition.tool
+        full = definition.tool
         return replace(
             match,
             tool=replace(
                 match.tool,
-                key=defined.name,
-                title=defined.title,
-                description=defined.description or match.tool.description,
-                input_schema=defined.input_schema,
-                output_schema=defined.output_schema,
-                annotations=defined.annotations,
-                meta=defined.meta,
-                fingerprint=defined.fingerprint,
+                key=full.name,
+                title=full.title,
+                description=full.description or match.tool.description,
+                input_schema=full.input_schema,
+                output_schema=full.output_schema,
+                annotations=full.annotations,
+                meta=full.meta,
+                fingerprint=full.fingerprint,
                 owner=None,
             ),
         )
@@ -279,7 +281,7 @@ class ToolRegistry:
         return await get_definition(tool.provider, tool.metadata.name, self._settings, self._problems)
 
     async def _resolve(self, name: str) -> tuple[ToolDefinition, Run]:
-        """Return the definition of the tool that a name means in this request, and what runs it."""
+        """Return the definition of the tool that a name means in this request, and the function that runs it."""
         cleaned = clean_name(name)
         registered = self._tools.get(cleaned)
         request = await self._request_tools()
@@ -301,9 +303,9 @@ class ToolRegistry:
         return unlisted
 
     async def _find_unlisted(self, visible: VisibleTools, name: str) -> tuple[ToolDefinition, Run] | None:
-        """Ask every provider for a tool that none has listed: it may be new, or never listed."""
-        working = [provider for provider, provided in (*visible.request, *visible.shared) if not provided.failures]
-        tools = [ProviderTool(provider=provider, metadata=ToolMetadata(name=name)) for provider in working]
+        """Ask every provider for a tool that none has listed. It may be new, or a provider may not list all tools."""
+        providers = [provider for provider, provided in (*visible.request, *visible.shared) if not provided.failures]
+        tools = [ProviderTool(provider=provider, metadata=ToolMetadata(name=name)) for provider in providers]
         definitions = await asyncio.gather(*map(self._definition, tools), return_exceptions=True)
         for tool, definition in zip(tools, definitions, strict=True):
             if isinstance(definition, ToolDefinition):

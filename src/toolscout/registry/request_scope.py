@@ -1,4 +1,4 @@
-"""Providers of one request: a context variable carries them to its own tasks and threads, and to no other."""
+"""Providers of one request. A context variable makes them visible to the request's own tasks and threads only."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _log = logging.getLogger("toolscout")
 
 
 class RequestScope:
-    """The providers of one request, innermost block first, and a cache of their tools for as long as it lasts."""
+    """The providers of one request, innermost block first, and a cache of their tools."""
 
     def __init__(self, providers: Sequence[ToolProvider], problems: Sequence[str] = ()) -> None:
-        """Take the providers, and what went wrong in deriving them."""
+        """Take the providers, and the problems that came up while deriving them."""
         self.providers = tuple(providers)
         self.problems = list(problems)
         self.tools = ProviderToolsCache()
@@ -36,15 +36,15 @@ _scope: ContextVar[RequestScope | None] = ContextVar("toolscout_request", defaul
 
 
 def current_scope() -> RequestScope | None:
-    """Return the scope of the current request, if it has one."""
+    """Return the scope of the current request, or None."""
     return _scope.get()
 
 
 class request_providers:  # noqa: N801 - it reads as a function where it is used
     """Add tools to one request: `with request_providers(provider):`, or `async with`.
 
-    The first provider wins where names are equal, an inner block wins over an outer one, and all of them win over the
-    tools that everybody has.
+    On equal names, the first provider has precedence, an inner block has precedence over an outer one, and all of them
+    have precedence over the shared tools.
     """
 
     def __init__(self, *providers: ToolProvider) -> None:
@@ -56,7 +56,7 @@ class request_providers:  # noqa: N801 - it reads as a function where it is used
 
     @classmethod
     def without(cls, problem: str) -> request_providers:
-        """Make a block that adds no provider, and a problem for the registry to report."""
+        """Make a block without providers, but with a problem for the registry to report."""
         block = cls()
         block._problems = (problem,)
         return block
@@ -95,19 +95,19 @@ class RequestProvidersMiddleware:
     """ASGI middleware: each request is served with the providers that `derive(connection)` returns.
 
     `derive` may be synchronous or asynchronous, and return one provider, several, or None. When it fails, the request
-    goes on without its providers: fewer tools, never those of another. The failure is logged and reported.
+    continues without its providers, and never with those of another request. The failure is logged and reported.
     """
 
     def __init__(
         self, app: ASGIApp, derive: Callable[[HTTPConnection], Any], *, settings: Settings | None = None
     ) -> None:
-        """Take the app, and what finds a request's providers by its headers, cookies, user and state."""
+        """Take the app, and a function that derives the providers from the headers, cookies, user or state."""
         self.app = app
         self._derive = derive
         self._settings = settings or Settings.from_env()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; messages other than HTTP and websockets pass unchanged."""
+        """Handle one request. Events other than HTTP and websockets pass unchanged."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
@@ -120,7 +120,7 @@ class RequestProvidersMiddleware:
         derive = functools.partial(self._derive, HTTPConnection(scope))
         try:
             return request_providers(*_as_tuple(await ask(derive, self._settings.provider_timeout_s)))
-        except Exception as error:  # noqa: BLE001 - fewer tools, never another's and never a failed request
+        except Exception as error:  # noqa: BLE001 - the request continues with fewer tools
             _log.exception("the providers of a request cannot be derived")
             return request_providers.without(f"its providers cannot be derived: {type(error).__name__}")
 

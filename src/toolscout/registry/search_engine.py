@@ -1,6 +1,6 @@
-"""The search behind a registry: one in-memory Scout on a thread of its own, for any number of threads and loops.
+"""The search engine of a registry: one in-memory Scout on its own thread, for any number of threads and loops.
 
-No code of an author runs on that thread: handlers and providers run where they are called.
+No user code runs on that thread. Handlers and providers run in the caller's thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_REQUESTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedTools:
-    """Everybody's tools at one moment; the revision grows with every change."""
+    """The tools of all requests at one moment. The revision grows with every change."""
 
     revision: int
     rows: Sequence[Row]
@@ -40,7 +40,7 @@ Latest = Callable[[], SharedTools]
 
 @dataclass(slots=True)
 class _RequestTools:
-    """The tools of a request in the catalogue. They are not evicted while a search uses them."""
+    """The indexed tools of one request. They are not evicted while a search uses them."""
 
     indexed: asyncio.Task[IndexReport]
     searches: int = 0
@@ -56,17 +56,17 @@ class _EngineState:
 
 
 class SearchEngine:
-    """Indexes and searches tools. The thread starts, and the model is loaded, with the first use."""
+    """Indexes and searches tools. The first use starts the thread and loads the model."""
 
     def __init__(self, settings: Settings, embedder: Embedder | None, max_requests: int = _MAX_REQUESTS) -> None:
-        """Take what the scout is opened with, and how many requests' tools stay indexed for their next search."""
+        """Take the options of the scout, and the number of requests whose tools stay indexed."""
         self._settings = settings
         self._embedder = embedder
         self._max_requests = max_requests
         self._thread = LoopThread(_EngineState, _close_scout)
 
     async def index(self, latest: Latest, revision: int) -> tuple[Dropped, ...]:
-        """Index everybody's tools and load the model; return what could not be indexed."""
+        """Index the shared tools and load the model. Return the tools that could not be indexed."""
 
         async def index(state: _EngineState) -> tuple[Dropped, ...]:
             scout = await self._scout(state)
@@ -79,7 +79,7 @@ class SearchEngine:
     async def search(
         self, query: str, *, latest: Latest, revision: int, request_rows: Sequence[Row], limit: int, ranker: str
     ) -> tuple[Answer, tuple[Dropped, ...]]:
-        """Search everybody's tools, of that revision or later, and the request's, which win over equal names."""
+        """Search the shared tools, of that revision or later, and the request's, which have precedence."""
 
         async def search(state: _EngineState) -> tuple[Answer, tuple[Dropped, ...]]:
             scout = await self._scout(state)
@@ -91,7 +91,7 @@ class SearchEngine:
         return await self._thread.run(search)
 
     def close(self, *, wait: bool = True) -> None:
-        """Close the scout and end the thread; a later use starts both again."""
+        """Close the scout and end the thread. A later use starts both again."""
         self._thread.close(wait=wait)
 
     async def indexed_requests(self) -> list[str]:
@@ -112,7 +112,7 @@ class SearchEngine:
     async def _request_tools(
         self, state: _EngineState, scout: Scout, rows: Sequence[Row]
     ) -> AsyncIterator[tuple[Caller, tuple[Dropped, ...]]]:
-        """Index a request's tools for a user named by their digest: equal tools are indexed once."""
+        """Index a request's tools for a user whose name is their digest, so that equal tools are indexed once."""
         if not rows:
             yield Caller(), ()
             return

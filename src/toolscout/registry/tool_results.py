@@ -18,12 +18,12 @@ _log = logging.getLogger("toolscout")
 
 
 def with_repairs(result: McpResult, repairs: Sequence[str]) -> McpResult:
-    """Note in the `_meta` of a result what was repaired in the arguments."""
+    """Add to the `_meta` of a result what was repaired in the arguments."""
     return result.model_copy(update={"meta": meta_with_repairs(result.meta, repairs)}) if repairs else result
 
 
 def error_for_model(error: BaseException, name: str) -> CallToolResult:
-    """Write an error as a result. Only errors that are meant for the model show their message."""
+    """Write an error as a result. The message is shown only if the error is meant for the model."""
     if isinstance(error, ToolscoutError):
         return CallToolResult.model_validate(error_result(error))
     message = author_message(error)
@@ -34,7 +34,7 @@ def error_for_model(error: BaseException, name: str) -> CallToolResult:
 
 
 def author_message(error: BaseException) -> str:
-    """Return the message of an error that a tool's author raised for the model; "" for any other exception."""
+    """Return the message of an error that a tool raised for the model, or "" for any other exception."""
     if isinstance(error, UnexpectedToolError):
         cause = error.__cause__
         return f"{error}: {cause}" if isinstance(cause, _fastmcp_errors()) else ""
@@ -42,6 +42,6 @@ def author_message(error: BaseException) -> str:
 
 
 def _fastmcp_errors() -> tuple[type[BaseException], ...]:
-    """Return FastMCP's own ToolError, where FastMCP is in use."""
+    """Return FastMCP's own ToolError, if FastMCP is imported."""
     kind = getattr(sys.modules.get("fastmcp.exceptions"), "ToolError", None)
     return (kind,) if isinstance(kind, type) else ()

@@ -1,4 +1,4 @@
-"""Which tool a name means: the request's providers first, then registered tools, then the registry's providers."""
+"""The tools that a request sees: its own providers first, then registered tools, then the registry's providers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ProviderTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleTools:
-    """The tools that one request sees. Within each group, the first to name a tool has it."""
+    """The tools that one request sees. On equal names within a group, the first has precedence."""
 
     request: ToolsByProvider = ()
     registered: Mapping[str, RegisteredTool]
@@ -34,57 +34,57 @@ class VisibleTools:
 
     def find(self, name: str) -> Iterator[RegisteredTool | ProviderTool]:
         """Return the tools of that name, the one with precedence first."""
-        yield from _named(self.request, name)
+        yield from _find_in(self.request, name)
         if name in self.registered:
             yield self.registered[name]
-        yield from _named(self.shared, name)
+        yield from _find_in(self.shared, name)
 
     def names(self) -> list[str]:
-        """Return every name that the request can call, in the order of precedence."""
-        names = [name for _, provided in (*self.request, *self.shared) for name in provided.tools]
+        """Return the name of every tool that the request can call."""
+        names = [name for _, provider_tools in (*self.request, *self.shared) for name in provider_tools.tools]
         return list(dict.fromkeys([*names, *self.registered]))
 
     def metadata(self) -> list[ToolMetadata]:
-        """Return the metadata of everybody's tools, as a provider lists them."""
-        return [*(item.metadata for item in self.registered.values()), *self._unhidden().values()]
+        """Return the metadata of the shared tools, as a provider lists them."""
+        return [*(item.metadata for item in self.registered.values()), *self._provider_metadata().values()]
 
     def request_rows(self) -> list[Row]:
         """Return the rows to index for this request alone."""
         return [_row(name, item) for name, item in _merge(self.request).items()]
 
     def shared_rows(self) -> list[Row]:
-        """Return the rows to index for everybody."""
+        """Return the rows to index for all requests."""
         return [
             *(item.row for item in self.registered.values()),
-            *(_row(name, item) for name, item in self._unhidden().items()),
+            *(_row(name, item) for name, item in self._provider_metadata().items()),
         ]
 
     def collisions(self) -> list[tuple[ToolProvider, str]]:
-        """Describe which of everybody's tools are hidden by another of the same name."""
+        """Describe which shared tools are hidden by another of the same name."""
         owners: dict[str, str] = dict.fromkeys(self.registered, "a registered tool")
         hidden: list[tuple[ToolProvider, str]] = []
-        for provider, provided in self.shared:
-            for name in provided.tools:
+        for provider, provider_tools in self.shared:
+            for name in provider_tools.tools:
                 if name in owners:
                     hidden.append((provider, f"its {name!r} is hidden by {owners[name]} of the same name"))
                 else:
                     owners[name] = f"a tool of {provider_name(provider)}"
         return hidden
 
-    def _unhidden(self) -> dict[str, ToolMetadata]:
+    def _provider_metadata(self) -> dict[str, ToolMetadata]:
         return {name: item for name, item in _merge(self.shared).items() if name not in self.registered}
 
 
-def _named(tools: ToolsByProvider, name: str) -> Iterator[ProviderTool]:
-    for provider, provided in tools:
-        if name in provided.tools:
-            yield ProviderTool(provider=provider, metadata=provided.tools[name])
+def _find_in(tools: ToolsByProvider, name: str) -> Iterator[ProviderTool]:
+    for provider, provider_tools in tools:
+        if name in provider_tools.tools:
+            yield ProviderTool(provider=provider, metadata=provider_tools.tools[name])
 
 
 def _merge(tools: ToolsByProvider) -> dict[str, ToolMetadata]:
     merged: dict[str, ToolMetadata] = {}
-    for _, provided in tools:
-        for name, item in provided.tools.items():
+    for _, provider_tools in tools:
+        for name, item in provider_tools.tools.items():
             merged.setdefault(name, item)
     return merged
 

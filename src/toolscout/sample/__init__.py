@@ -8,5 +8,5 @@ __all__ = ["path"]
 
 
 def path() -> Path:
-    """Return where the catalogue, a file of `tools.jsonl` rows, is installed."""
+    """Return the path of the catalogue, a file of `tools.jsonl` rows."""
     return Path(__file__).with_name("tools.jsonl")

@@ -1,6 +1,6 @@
-"""What the program tells of itself: events for whoever listens, and an audit line for every call.
+"""Events for log handlers, and the audit log with one line per call.
 
-What may not be told is taken out here, and only here: see `redact`.
+Values that must not be logged are removed in `redact`, and nowhere else.
 """
 
 from toolscout.telemetry.audit import AuditLog, operator, read_audit

@@ -1,4 +1,4 @@
-"""The audit log: one JSON line for every call and every administrative act, appended, rotated, never changed."""
+"""The audit log: one JSON line for every call and every administrative act. Files are appended to and rotated."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from toolscout.models import Caller, Scope
 from toolscout.telemetry.events import emit
 
 NOWHERE = "none"
-"""What the setting says where no file is wanted."""
+"""The value of the setting that turns the file off."""
 
-_KEPT = 10
+_MAX_OLD_FILES = 10
 _LONGEST = 300
 _PRIVATE = 0o600
 _log = logging.getLogger("toolscout")
 
 
 class AuditLog:
-    """Lines in a file; a process writes each of them at once, so that several can share the file.
+    """Writes lines to a file. Each line is one write, so several processes can share the file.
 
-    Without a path, a line is an event that the program's own logging may keep.
+    Without a path, a line is only an event for log handlers.
     """
 
     def __init__(self, path: Path | None = None, *, max_bytes: int = 0) -> None:
-        """Write to `path`, moving it aside when it has grown past `max_bytes`; the last ten are kept."""
+        """Write to `path`, and rotate it when it exceeds `max_bytes`. Ten old files are kept."""
         self._path = path
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
@@ -44,14 +44,14 @@ class AuditLog:
         return cls(Path(path).expanduser() if path not in ("", NOWHERE) else None, max_bytes=max_bytes)
 
     def check(self) -> None:
-        """Refuse, before anything is done, a file that cannot be written."""
+        """Raise SettingError if the file cannot be written."""
         if self._path is not None:
             try:
                 os.close(self._open(self._path))
             except OSError as error:
                 raise SettingError(
                     f"the audit log {self._path} cannot be written: {error.strerror}",
-                    hint=f"let TOOLSCOUT_AUDIT name a file that can, or say {NOWHERE}",
+                    hint=f"set TOOLSCOUT_AUDIT to a file that can be written, or to {NOWHERE}",
                 ) from error
 
     def write_call(
@@ -65,7 +65,7 @@ class AuditLog:
         ms: float,
         arguments: Any,
     ) -> None:
-        """Write the one line of a call; `arguments` are their shape already."""
+        """Write the line of a call. `arguments` is the shape of the arguments, without their values."""
         self.write(
             "call",
             tenant=caller.tenant,
@@ -80,14 +80,14 @@ class AuditLog:
         )
 
     def write_act(self, act: str, scope: Scope | None = None, **fields: Any) -> None:
-        """Write the line of an administrative act: who did it, and the tenant and user that it is about."""
-        about = {} if scope is None else {"tenant": scope.tenant, "user": scope.owner}
-        self.write(act, by=operator(), **about, **fields)
+        """Write the line of an administrative act: who did it, and the tenant and user that it affects."""
+        target = {} if scope is None else {"tenant": scope.tenant, "user": scope.owner}
+        self.write(act, by=operator(), **target, **fields)
 
     def write(self, act: str, **fields: Any) -> None:
-        """Write one line. Everything but ASCII is escaped: no name in it can break a line or colour a terminal.
+        """Write one line in ASCII. Other characters are escaped, so no name can break a line or colour a terminal.
 
-        A disk that is full by then stops no call: the failure is logged, and so is the line, as an event.
+        If the write fails, for example on a full disk, the call continues. The failure is logged.
         """
         emit("audit", act=act, **fields)
         if self._path is None:
@@ -111,12 +111,12 @@ class AuditLog:
 
     def _rotate(self, path: Path, more: int) -> None:
         if self._is_full(path, more):
-            with _one_process(path.with_name(f"{path.name}.lock")):
+            with _file_lock(path.with_name(f"{path.name}.lock")):
                 if self._is_full(path, more):
-                    for number in range(_KEPT - 1, 0, -1):
+                    for number in range(_MAX_OLD_FILES - 1, 0, -1):
                         with suppress(FileNotFoundError):
-                            _older(path, number).replace(_older(path, number + 1))
-                    path.replace(_older(path, 1))
+                            _old_file(path, number).replace(_old_file(path, number + 1))
+                    path.replace(_old_file(path, 1))
 
     def _is_full(self, path: Path, more: int) -> bool:
         try:
@@ -126,36 +126,37 @@ class AuditLog:
 
 
 def read_audit(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the lines, oldest first, of the file and of those that were moved aside; a torn line is passed over."""
-    found = [item for item in (*(_older(path, number) for number in range(_KEPT, 0, -1)), path) if item.exists()]
-    if not found:
-        raise InputFileError(f"there is no audit log at {path}", hint="it begins with the first call")
-    for item in found:
-        with item.open(encoding="utf-8", errors="replace") as lines:
+    """Read the lines of the file and of its rotated files, oldest first. Incomplete lines are skipped."""
+    paths = [*(_old_file(path, number) for number in range(_MAX_OLD_FILES, 0, -1)), path]
+    files = [item for item in paths if item.exists()]
+    if not files:
+        raise InputFileError(f"there is no audit log at {path}", hint="the first call creates it")
+    for file in files:
+        with file.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 try:
-                    said = json.loads(line)
+                    row = json.loads(line)
                 except ValueError:
                     continue
-                if isinstance(said, dict):
-                    yield said
+                if isinstance(row, dict):
+                    yield row
 
 
 def operator() -> str:
-    """Name whoever runs this process, by the account."""
+    """Return the name of the account that runs this process."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container may know no name for its user
+    except (KeyError, OSError):  # in a container, the user may have no name
         return f"uid {os.getuid()}" if hasattr(os, "getuid") else "?"
 
 
-def _older(path: Path, number: int) -> Path:
+def _old_file(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
 
 
 @contextmanager
-def _one_process(path: Path) -> Iterator[None]:
-    """Let one process at a time move files aside; where the system has no such lock, each trusts to luck."""
+def _file_lock(path: Path) -> Iterator[None]:
+    """Let one process at a time rotate the files. Systems without `fcntl` have no lock."""
     try:
         import fcntl
     except ImportError:

@@ -1,4 +1,4 @@
-"""Attaching a registry to a server: it gets two more tools, everything else stays as it is."""
+"""Attaching a registry to a server, which adds two tools and changes nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolscout.registry.attach.registry_tools import SearchableTools, make_tools
 
 
 def attach(registry: SearchableTools, server: Any, *, search_name: str, execute_name: str) -> None:
-    """Add the two tools in the way of the server's kind."""
+    """Add the two tools to a server of any supported kind."""
     if search_name == execute_name:
         raise InvalidValueError(f"both tools are named {search_name!r}", hint="give them different names")
     tools = make_tools(registry, search_name, execute_name)
@@ -29,5 +29,5 @@ def attach(registry: SearchableTools, server: Any, *, search_name: str, execute_
     else:
         raise InvalidValueError(
             f"a registry cannot be attached to a {type(server).__name__}",
-            hint="give a Server or MCPServer of the MCP SDK, or a FastMCP server",
+            hint="pass a Server or MCPServer of the MCP SDK, or a FastMCP server",
         )

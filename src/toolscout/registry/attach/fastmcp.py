@@ -1,4 +1,4 @@
-"""Attaching to FastMCP: the two tools come from a provider of their own, after the tools of the server."""
+"""Attaching to FastMCP: a provider adds the two tools after those of the server."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from mcp_types import CallToolRequestParams, InputRequiredResult
 from pydantic import PrivateAttr
 
 from toolscout.mcp_tools import McpTool
-from toolscout.registry.attach.mcpserver import refuse_name
+from toolscout.registry.attach.mcpserver import check_names
 from toolscout.registry.attach.registry_tools import run_tool, sdk_definition
 
 
 class _FastMCPTool(Tool):
-    """One of the two tools, as FastMCP runs tools."""
+    """One of the two tools, in the class that FastMCP runs."""
 
     _tool: McpTool = PrivateAttr()
 
     @classmethod
     def of(cls, tool: McpTool) -> _FastMCPTool:
-        """Wrap one of the registry's tools."""
-        wrapped = cls(
+        """Wrap one of the two tools."""
+        wrapper = cls(
             name=tool.name,
             description=tool.description,
             parameters=dict(tool.input_schema),
             annotations=sdk_definition(tool).annotations,
         )
-        wrapped._tool = tool
-        return wrapped
+        wrapper._tool = tool
+        return wrapper
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Run it in the SDK's context and pass its result on unchanged."""
+        """Run it in the SDK's context and return its result unchanged."""
         result = await run_tool(self._tool, arguments, _sdk_context(arguments, self.name))
         if isinstance(result, InputRequiredResult):
             return InputRequiredToolResult(result)
@@ -44,12 +44,9 @@ class _FastMCPTool(Tool):
 
 
 def attach_fastmcp(server: FastMCP[Any], tools: Sequence[McpTool]) -> None:
-    """Add the tools; a name that the server itself has is refused before anything is added."""
+    """Add the tools, unless the server has a tool of the same name."""
     components = server.local_provider._components.values()  # noqa: SLF001 - the public method is asynchronous
-    server_names = {item.name for item in components if isinstance(item, Tool)}
-    for tool in tools:
-        if tool.name in server_names:
-            refuse_name(tool.name)
+    check_names(tools, {item.name for item in components if isinstance(item, Tool)})
     provider = LocalProvider()
     for tool in tools:
         provider.add_tool(_FastMCPTool.of(tool))

@@ -1,4 +1,4 @@
-"""Attaching to the SDK's low-level Server: its handlers of `tools/list` and `tools/call` are wrapped."""
+"""Attaching to the SDK's low-level Server, by wrapping its handlers of `tools/list` and `tools/call`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Request = ServerRequestContext[Any, Any]
 
 
 def attach_lowlevel(server: Server[Any], tools: Sequence[McpTool]) -> None:
-    """Add the tools after those that the server lists; where a name is taken, the server's own tool keeps it."""
+    """Add the tools after those that the server lists. On equal names, the server's own tool has precedence."""
     added = {tool.name: tool for tool in tools}
     taken: set[str] = set()
     on_server_list, on_server_call = server.get_request_handler("tools/list"), server.get_request_handler("tools/call")
@@ -44,7 +44,7 @@ def attach_lowlevel(server: Server[Any], tools: Sequence[McpTool]) -> None:
 
 
 def _extend_schemas(server: Server[Any], added: Mapping[str, McpTool], taken: set[str], *, has_no_tools: bool) -> None:
-    """Add the two schemas to the server's lookup of input schemas, where it has one."""
+    """Add the two schemas to the server's lookup of input schemas, if it has one."""
     lookup = server.get_tool_input_schema
     if lookup is None and not has_no_tools:
         return
@@ -58,9 +58,9 @@ def _extend_schemas(server: Server[Any], added: Mapping[str, McpTool], taken: se
 
 
 def _append_tools(result: HandlerResult, added: Mapping[str, McpTool], taken: set[str]) -> HandlerResult:
-    """Put the two tools at the end of the last page."""
+    """Append the two tools to the last page."""
     if isinstance(result, ListToolsResult):
-        _yield_names(taken, added, [tool.name for tool in result.tools])
+        _note_collisions(taken, added, [tool.name for tool in result.tools])
         if result.next_cursor is not None:
             return result
         definitions = [sdk_definition(tool) for name, tool in added.items() if name not in taken]
@@ -69,7 +69,7 @@ def _append_tools(result: HandlerResult, added: Mapping[str, McpTool], taken: se
         names = [
             item.get("name") if isinstance(item, Mapping) else getattr(item, "name", "") for item in result["tools"]
         ]
-        _yield_names(taken, added, names)
+        _note_collisions(taken, added, names)
         if result.get("nextCursor") is not None:
             return result
         raw = [tool.definition() for name, tool in added.items() if name not in taken]
@@ -77,7 +77,7 @@ def _append_tools(result: HandlerResult, added: Mapping[str, McpTool], taken: se
     return result
 
 
-def _yield_names(taken: set[str], added: Mapping[str, McpTool], names: Sequence[Any]) -> None:
+def _note_collisions(taken: set[str], added: Mapping[str, McpTool], names: Sequence[Any]) -> None:
     for name in added.keys() & set(names) - taken:
         taken.add(name)
-        _log.warning("the server has a tool %r of its own, which stays; attach the registry with another name", name)
+        _log.warning("the server has its own tool %r, which takes precedence: attach with another name", name)

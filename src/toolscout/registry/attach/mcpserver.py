@@ -1,8 +1,8 @@
-"""Attaching to the SDK's MCPServer: the two tools are put beside those of the author, whose calls do not change."""
+"""Attaching to the SDK's MCPServer: the two tools are added to its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -17,14 +17,14 @@ from toolscout.registry.tool_results import McpResult
 
 
 class _MCPServerTool(FunctionTool):
-    """One of the two tools, as an MCPServer runs tools."""
+    """One of the two tools, in the class that MCPServer runs."""
 
     _tool: McpTool = PrivateAttr()
 
     @classmethod
     def of(cls, tool: McpTool) -> _MCPServerTool:
-        """Wrap one of the registry's tools."""
-        wrapped = cls(
+        """Wrap one of the two tools."""
+        wrapper = cls(
             fn=tool.handler,
             name=tool.name,
             description=tool.description,
@@ -35,8 +35,8 @@ class _MCPServerTool(FunctionTool):
             context_kwarg=None,
             annotations=sdk_definition(tool).annotations,
         )
-        wrapped._tool = tool
-        return wrapped
+        wrapper._tool = tool
+        return wrapper
 
     async def run(
         self,
@@ -44,22 +44,22 @@ class _MCPServerTool(FunctionTool):
         context: Context[Any, Any],
         convert_result: bool = False,  # noqa: ARG002, FBT002 - the SDK's signature
     ) -> McpResult:
-        """Run it with the arguments as they came."""
+        """Run it with the unchanged arguments."""
         return await run_tool(self._tool, arguments, context)
 
 
 def attach_mcpserver(server: MCPServer[Any], tools: Sequence[McpTool]) -> None:
-    """Add the tools; a name that is taken is refused before anything is added."""
+    """Add the tools, unless the server has a tool of the same name."""
     server_tools = server._tool_manager._tools  # noqa: SLF001 - add_tool takes functions only
-    for tool in tools:
-        if tool.name in server_tools:
-            refuse_name(tool.name)
+    check_names(tools, server_tools)
     server_tools.update({tool.name: _MCPServerTool.of(tool) for tool in tools})
 
 
-def refuse_name(name: str) -> None:
-    """Raise because the server has a tool of that name."""
-    raise InvalidValueError(
-        f"the server has a tool {name!r} of its own",
-        hint="attach(server, search_name=..., execute_name=...) gives the registry's tools other names",
-    )
+def check_names(tools: Iterable[McpTool], server_names: Collection[str]) -> None:
+    """Raise InvalidValueError if the server has a tool of the same name."""
+    for tool in tools:
+        if tool.name in server_names:
+            raise InvalidValueError(
+                f"the server already has a tool {tool.name!r}",
+                hint="choose other names with attach(server, search_name=..., execute_name=...)",
+            )

@@ -1,4 +1,4 @@
-"""The two tools that a server with a registry shows in place of all the registry's tools."""
+"""The two tools that an attached server lists instead of all the registry's tools: one searches, one calls."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def sdk_definition(tool: McpTool) -> SdkTool:
 
 
 async def run_tool(tool: McpTool, arguments: Mapping[str, Any], context: Context[Any, Any]) -> McpResult:
-    """Run one of the two tools. As on the SDK's own server, failures are results; only protocol errors are raised."""
+    """Run one of the two tools. As on the SDK's own server, only protocol errors are raised. Others become results."""
     try:
         result, repairs = await tool.run(context, arguments)
     except MCPError:
         raise
-    except Exception as error:  # noqa: BLE001 - written for the model, without the detail of a crash
+    except Exception as error:  # noqa: BLE001 - the model gets no details of a crash
         return error_for_model(error, tool.name)
     return with_repairs(result, repairs)
