@@ -46,7 +46,7 @@ def test_list_for_people_names_the_page(toolscout: Run, sample_store: str) -> No
 
 def test_a_page_larger_than_there_are_says_so(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("list", "--page-size", "1000", "--store", sample_store)
-    assert "page 1 of 2\nA page holds at most 100.\n" in ran.out
+    assert "page 1 of 2\nA page has at most 100 tools.\n" in ran.out
     assert "at most" not in toolscout("list", "--page-size", "100", "--store", sample_store).out
 
 

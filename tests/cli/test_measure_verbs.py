@@ -127,7 +127,7 @@ def test_doctor_makes_no_store_where_there_is_none(toolscout: Run, tmp_path: Pat
     ran = toolscout("doctor", "--store", f"sqlite:///{tmp_path / 'typo' / 'catalogue.db'}", "--json")
     findings = {item["what"]: item for item in ran.json}
     assert ran.code == 0
-    assert "not made yet" in findings["store"]["detail"]
+    assert "not created yet" in findings["store"]["detail"]
     assert "toolscout index" in findings["catalogue"]["fix"]
     assert list(tmp_path.iterdir()) == []
 

@@ -40,7 +40,7 @@ Run = Callable[..., Any]
             "/nowhere.toml cannot be read: No such file or directory",
         ),
         (("eval", "a.jsonl", "/nowhere.jsonl"), 2, "/nowhere.jsonl cannot be read: No such file or directory"),
-        (("index", "--tools", "x.jsonl", "--sample"), 2, "exclude one another"),
+        (("index", "--tools", "x.jsonl", "--sample"), 2, "cannot be combined"),
     ],
 )
 def test_a_mistake_is_told_in_words(

@@ -53,9 +53,9 @@ def test_decisions_move_and_keys_stay(toolscout, copy, tmp_path, monkeypatch):
     toolscout("keys", "create", "--tenant", "acme", "--store", store)
     out = toolscout("export", path, "--store", store)
     assert "1 decision," in out.err
-    assert "1 API key not exported: `toolscout keys create` makes new ones" in out.err
+    assert "1 API key not exported: create new ones with `toolscout keys create`" in out.err
     assert (
-        "1 tool held back: `toolscout changes --all` says why"
+        "1 tool held back: `toolscout changes --all` shows why"
         in toolscout("import-catalogue", path, "--store", copy).err
     )
     toolscout("index", "--tools", str(tools), "--store", copy)

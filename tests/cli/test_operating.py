@@ -171,7 +171,7 @@ def test_a_file_is_checked_alone(toolscout: Run, policy: str, tmp_path: Path, mo
     }
     Path(policy).write_text("[[allow]]\nwho = ['ann']")
     ran = toolscout("policy", "check")
-    assert (ran.code, "allow 1 has 'ann'" in ran.err) == (2, True)
+    assert (ran.code, "allow 1 has an invalid 'ann'" in ran.err) == (2, True)
     Path(policy).write_text("")
     assert "It allows nothing" in toolscout("policy", "check").out
     monkeypatch.delenv("TOOLSCOUT_POLICY")

@@ -56,7 +56,7 @@ async def test_the_template_writes_the_parts_that_are_there() -> None:
 async def test_a_manifest_that_tells_another_dimension_is_a_loud_error(folder: Path) -> None:
     amend(folder, dimension=256)
     model = BuiltinEmbedder(folder=folder)
-    with pytest.raises(DimensionError, match="384 numbers, its manifest says 256"):
+    with pytest.raises(DimensionError, match="384 numbers instead of 256"):
         await model.embed_queries(["x"])
     await model.close()
 

@@ -172,7 +172,7 @@ async def test_a_rule_that_cannot_be_judged_hides_everything(monkeypatch: pytest
     async with Scout(store=open_store(settings, rules), embedder=None, settings=settings, rules=rules) as scout:
         await scout.index([Source("shop", trusted=True)])
         assert len(await scout.list_tools()) == len(NAMES)
-        monkeypatch.setattr("toolscout.policy.rules._fits", lambda *_, **__: 1 / 0)
+        monkeypatch.setattr("toolscout.policy.rules._matches", lambda *_, **__: 1 / 0)
         rules.apply(rules.policy)
         assert len(await scout.list_tools()) == 0
         assert not await called(scout, Caller(), "shop__pay")

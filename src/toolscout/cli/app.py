@@ -10,6 +10,7 @@ import typer
 
 import toolscout
 from toolscout.cli import (
+    archive,
     audit,
     bench,
     browse,
@@ -18,9 +19,7 @@ from toolscout.cli import (
     doctor,
     enable,
     evaluate,
-    export,
     import_,
-    import_catalogue,
     index,
     keys,
     policy,
@@ -59,8 +58,8 @@ app.command("related", rich_help_panel="Browse")(browse.related)
 app.command("describe", rich_help_panel="Browse")(browse.describe)
 app.command("enable", rich_help_panel="Catalogue")(enable.enable)
 app.command("disable", rich_help_panel="Catalogue")(enable.disable)
-app.command("export", rich_help_panel="Catalogue")(export.export)
-app.command("import-catalogue", rich_help_panel="Catalogue")(import_catalogue.import_catalogue)
+app.command("export", rich_help_panel="Catalogue")(archive.export)
+app.command("import-catalogue", rich_help_panel="Catalogue")(archive.import_catalogue)
 app.command("changes", rich_help_panel="Operate")(changes.changes)
 app.command("approve", rich_help_panel="Operate")(changes.approve)
 app.add_typer(keys.app, name="keys", rich_help_panel="Operate")
@@ -87,7 +86,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command; a ToolscoutError becomes two lines on stderr, or JSON with --json, and an exit code."""
+    """Run the command. A ToolscoutError is printed to stderr, or as JSON with --json, and sets the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a character that the terminal cannot show must not fail the command

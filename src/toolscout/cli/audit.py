@@ -46,7 +46,7 @@ def audit(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Show the last lines of the audit log, oldest first; exits with 1 when no line matches.
+    """Show the last lines of the audit log, oldest first. Exits with 1 if no line matches.
 
     Example: `toolscout audit --tenant acme --outcome not_allowed --since 1h`
     """
@@ -84,7 +84,7 @@ def _matching_lines(
     from toolscout.telemetry import read_audit
 
     for line in read_audit(path):
-        # Both times are UTC in the same format, so that they can be compared as text.
+        # Both times are UTC in the same format, so they can be compared as text.
         if (
             str(line.get("at", "")) >= begin
             and all(line.get(name) == value for name, value in equal_fields.items())

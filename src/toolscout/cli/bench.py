@@ -30,7 +30,7 @@ _REPEATS = 10
 
 
 class _HashEmbedder:
-    """Embeds queries with the real model, and documents by a hash of their text: a large catalogue costs no time."""
+    """Embeds queries with the real model, and documents by a hash of their text, which is fast for large catalogues."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -67,8 +67,8 @@ def bench(
 ) -> None:
     """Measure the speed of this machine: indexing with the built-in model, and searching by catalogue size.
 
-    Catalogues are copies of the bundled sample under other server names. For searching, the vectors of tools come from
-    a hash of their text, because embedding them would take long. Query vectors are always computed.
+    Catalogues are copies of the bundled sample under other server names. To measure searches, the vectors of tools are
+    made from a hash of their text, because embedding them takes long. Query vectors come from the model.
 
     Example: `toolscout bench --size 1000 --size 50000`
     """

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.empty_results import empty_catalogue_reason
 from toolscout.errors import ToolNotFoundError, UnknownCategoryError, UnknownServerError
 from toolscout.models import LOCAL, Answer, Caller
 
@@ -35,7 +34,7 @@ def list_(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List tools by key, page by page; exits with 1 when there are none.
+    """List tools by key, page by page. Exits with 1 if there are none.
 
     Example: `toolscout list --category databases --page 2`
     """
@@ -60,7 +59,7 @@ def list_(
     else:
         show_answer(answer)
         if answer.pagination and answer.pagination.page_size < page_size:
-            console().print(f"A page holds at most {answer.pagination.page_size}.")
+            console().print(f"A page has at most {answer.pagination.page_size} tools.")
     _exit_with_one(unless=answer)
 
 
@@ -81,7 +80,7 @@ def categories(
         store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_categories(caller=caller)
     )
     if json:
-        print_json({"categories": [category.to_dict() for category in rows]})
+        print_json({"categories": [row.to_dict() for row in rows]})
     elif empty_reason:
         console().print(empty_reason)
     else:
@@ -106,7 +105,7 @@ def tags(
         store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_tags(caller=caller)
     )
     if json:
-        print_json({"tags": [tag.to_dict() for tag in rows]})
+        print_json({"tags": [row.to_dict() for row in rows]})
     elif empty_reason:
         console().print(empty_reason)
     else:
@@ -149,7 +148,7 @@ def describe(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show tools in full: description, parameters, version; exits with 1 when one of the keys is unknown.
+    """Show the description, parameters and version of tools. Exits with 1 if one of the keys is unknown.
 
     Example: `toolscout describe github__create_issue gmail__send_email`
     """
@@ -171,7 +170,7 @@ def describe(
 
 
 def _exit_with_one(*, unless: object) -> None:
-    """Exit with 1, unless there is a result."""
+    """Exit with 1 unless there is a result."""
     if not unless:
         raise typer.Exit(1)
 
@@ -179,12 +178,12 @@ def _exit_with_one(*, unless: object) -> None:
 def _browse(
     store: str | None, caller: Caller, read: Callable[[Scout, Caller], Awaitable[_Result]]
 ) -> tuple[_Result, str]:
-    """Return what `read` returns for the caller, and the reason if the caller sees no tool at all."""
+    """Return the result of `read` for the caller, and the reason if the caller sees no tool at all."""
     from toolscout.scout import Scout
 
     async def work() -> tuple[_Result, str]:
         async with Scout.open(store=options.existing(store)) as scout:
-            empty_reason = await empty_catalogue_reason(scout, caller)
+            empty_reason = await options.empty_catalogue_reason(scout, caller)
             try:
                 return await read(scout, caller), empty_reason
             except (ToolNotFoundError, UnknownCategoryError, UnknownServerError) as error:

@@ -21,7 +21,7 @@ _NO_VISIBLE_CHANGE = (
     "a part that toolscout does not show: a field that it does not read, white space at the end, or a text that your "
     "config replaces"
 )
-_NO_OLD_DEFINITION = "the earlier definition was removed with its server, so that they cannot be compared"
+_NO_OLD_DEFINITION = "the earlier definition was removed with its server, so the two cannot be compared"
 
 
 def changes(
@@ -36,7 +36,7 @@ def changes(
 ) -> None:
     """Show tools whose definition changed since it was first seen or approved, and tools in quarantine.
 
-    Exits with 1 when something waits for a decision.
+    Exits with 1 if something waits for a decision.
 
     Example: `toolscout changes --json`
     """
@@ -67,7 +67,7 @@ def approve(
     tenant: options.Tenant = LOCAL,
     store: options.Store = None,
 ) -> None:
-    """Approve the current definitions of tools; the decision survives re-indexing.
+    """Approve the current definitions of tools. The decision survives re-indexing.
 
     If one of the keys is unknown, nothing is decided.
 
@@ -75,10 +75,10 @@ def approve(
     """
     from toolscout.cli.output import console, safe
 
-    decided = options.run(_decide(store, Scope(tenant=tenant, owner=user), keys, keep_out=keep_out))
-    word = "kept out" if keep_out else "approved"
-    for tool in decided:
-        console().print(safe(f"{word} {tool.key}  v{tool.version}"))
+    tools = options.run(_decide(store, Scope(tenant=tenant, owner=user), keys, keep_out=keep_out))
+    verdict = "kept out" if keep_out else "approved"
+    for tool in tools:
+        console().print(safe(f"{verdict} {tool.key}  v{tool.version}"))
 
 
 async def _changes(store: str | None, tenant: str | None) -> list[Change]:
@@ -101,11 +101,11 @@ def state_of(change: Change) -> str:
     if change.verdict == "kept_out":
         return "kept out"
     if change.quarantine_reason:
-        return "withheld" if change.changed and not _poisoned(change) else "quarantined"
+        return "withheld" if change.changed and not _is_poisoned(change) else "quarantined"
     return "changed"
 
 
-def _poisoned(change: Change) -> bool:
+def _is_poisoned(change: Change) -> bool:
     return any(item.severity == "quarantine" for item in change.findings)
 
 
@@ -135,11 +135,11 @@ def _show(out: Console, change: Change) -> None:
         for field in diffs:
             out.print(Text(f"  {field.field}", style="bold"))
             for line in field.lines:
-                out.print(_coloured(line), soft_wrap=True)
+                out.print(_format_line(line), soft_wrap=True)
     out.print()
 
 
-def _coloured(line: DiffLine) -> Text:
+def _format_line(line: DiffLine) -> Text:
     from rich.text import Text
 
     sign, style = {"removed": ("-", "red"), "added": ("+", "green"), "gap": ("", "dim"), "same": (" ", "")}[line.kind]

@@ -14,12 +14,12 @@ _STEPS = ((86_400 * 2, 86_400, "days"), (3_600 * 2, 3_600, "hours"), (60 * 2, 60
 
 
 def since(text: str, option: str) -> float:
-    """Return the time that is a duration ago (`1h`) or at a date, in seconds since the epoch."""
+    """Return a past time, given as a duration (`1h`) or a date, in seconds since the epoch."""
     return _timestamp(text, option, -1)
 
 
 def until(text: str, option: str) -> float:
-    """Return the time that is a duration ahead (`90d`) or at a date; a time in the past is refused."""
+    """Return a future time, given as a duration (`90d`) or a date. A time in the past is refused."""
     timestamp = _timestamp(text, option, 1)
     if timestamp <= time.time():
         raise InvalidValueError(f"{option} {text} is in the past", hint="give a time in the future, such as 90d")

@@ -20,7 +20,7 @@ Kind = Literal["same", "removed", "added", "gap"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffLine:
-    """One line of a diff; `marked` are the spans that the other definition does not have."""
+    """One line of a diff. `marked` are the spans that the other definition does not have."""
 
     kind: Kind
     text: str
@@ -51,14 +51,14 @@ def unified(diffs: list[FieldDiff]) -> list[str]:
 
 
 def visible(char: str) -> str:
-    """Return a character so that it can be seen: one that does not print is escaped."""
+    """Return a visible form of a character: one that is not printable is escaped."""
     return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
 
 
 def _diff(old: Any, new: Any) -> list[DiffLine]:
     """Compare two values line by line, or as JSON if they have the same lines."""
     lines = list(_line_diff(_lines(old), _lines(new)))
-    return lines or list(_marked(json.dumps(old, ensure_ascii=False), json.dumps(new, ensure_ascii=False)))
+    return lines or list(_marked_lines(json.dumps(old, ensure_ascii=False), json.dumps(new, ensure_ascii=False)))
 
 
 def _lines(value: Any) -> list[str]:
@@ -99,14 +99,14 @@ def _line_diff(before: list[str], after: list[str]) -> Iterator[DiffLine]:
 
 def _block(removed: list[str], added: list[str]) -> Iterator[DiffLine]:
     """Pair removed lines with added ones, and mark in each what the other does not have."""
-    pairs = [_marked(old, new) for old, new in zip(removed, added, strict=False)]
+    pairs = [_marked_lines(old, new) for old, new in zip(removed, added, strict=False)]
     yield from (old for old, _ in pairs)
     yield from (DiffLine(kind="removed", text=_visible_text(text)) for text in removed[len(pairs) :])
     yield from (new for _, new in pairs)
     yield from (DiffLine(kind="added", text=_visible_text(text)) for text in added[len(pairs) :])
 
 
-def _marked(old: str, new: str) -> tuple[DiffLine, DiffLine]:
+def _marked_lines(old: str, new: str) -> tuple[DiffLine, DiffLine]:
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     blocks = [step for step in matcher.get_opcodes() if step[0] != "equal"]
     return (
@@ -116,7 +116,7 @@ def _marked(old: str, new: str) -> tuple[DiffLine, DiffLine]:
 
 
 def _line(kind: Kind, text: str, spans: list[tuple[int, int]]) -> DiffLine:
-    """Return a line with marked spans; characters of a short span beyond ASCII are named, as they may look alike."""
+    """Return a line with marked spans. Characters that may look alike show their code points."""
     output, marks, at = "", [], 0
     for start, end in spans:
         output += _visible_text(text[at:start])

@@ -1,4 +1,4 @@
-"""`toolscout doctor`: what is wrong with this installation, and the fix for each finding."""
+"""`toolscout doctor`: check this installation, and show a fix for each problem."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from toolscout.errors import ToolscoutError
 from toolscout.settings import Settings, sqlite_file, unknown_variables
 from toolscout.telemetry import without_password
 
-_FILL = "`toolscout index --tools F.jsonl`, or `--sample` to try it"
+_FILL = "index your tools with `toolscout index`, or try `toolscout index --sample`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     ok: bool
@@ -30,7 +30,7 @@ class Check:
 
 
 def doctor(config: options.ConfigFiles = None, store: options.Store = None, json: options.Json = False) -> None:
-    """Check Python, settings, model, store, catalogue, config and servers; exit 1 when something is wrong.
+    """Check Python, settings, model, store, catalogue, config and servers. Exits with 1 if something is wrong.
 
     Every server of the config is started once, to see whether it answers.
 
@@ -40,61 +40,61 @@ def doctor(config: options.ConfigFiles = None, store: options.Store = None, json
 
     from toolscout.cli.output import console, print_json
 
-    findings = options.run(examine(store, config or []))
+    checks = options.run(run_checks(store, config or []))
     if json:
-        print_json([asdict(finding) for finding in findings])
+        print_json([asdict(check) for check in checks])
     else:
         out = console()
-        for finding in findings:
-            mark = ("ok  ", "green") if finding.ok else ("bad ", "bold red")
-            out.print(Text.assemble(mark, (f"{finding.what}: ", "bold"), finding.detail))
-            if finding.fix:
-                out.print(Text(f"    fix: {finding.fix}"))
-    if not all(finding.ok for finding in findings):
+        for check in checks:
+            mark = ("ok  ", "green") if check.ok else ("bad ", "bold red")
+            out.print(Text.assemble(mark, (f"{check.what}: ", "bold"), check.detail))
+            if check.fix:
+                out.print(Text(f"    fix: {check.fix}"))
+    if not all(check.ok for check in checks):
         raise typer.Exit(1)
 
 
-async def examine(store: str | None, configs: Sequence[Path] = ()) -> list[Check]:
-    """Look at everything, going on after a finding where that is possible."""
+async def run_checks(store: str | None, configs: Sequence[Path] = ()) -> list[Check]:
+    """Run all checks. Only unreadable settings stop the rest."""
     version = ".".join(map(str, sys.version_info[:3]))
-    findings = [Check(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
+    checks = [Check(what="python", ok=sys.version_info >= (3, 11), detail=version, fix="")]
     try:
         settings = Settings.from_env()
         unknown = "; ".join(unknown_variables())
-        fix = "correct or unset it: it does nothing; docs/settings.md lists them all" if unknown else ""
-        detail = unknown or "every TOOLSCOUT_* variable is understood"
-        findings.append(Check(what="settings", ok=not unknown, detail=detail, fix=fix))
+        fix = "correct or unset it, as it has no effect: docs/settings.md lists all settings" if unknown else ""
+        detail = unknown or "every TOOLSCOUT_* variable is known"
+        checks.append(Check(what="settings", ok=not unknown, detail=detail, fix=fix))
     except ToolscoutError as error:
-        return [*findings, _bad("settings", error)]
+        return [*checks, _bad("settings", error)]
     settings = replace(settings, store=store if store is not None else settings.store)
-    findings.extend(_operating(settings))
-    findings.append(await _model(settings))
-    findings.extend(await _catalogue(settings))
-    findings.extend(await _servers(configs, settings))
-    return findings
+    checks.extend(_operating(settings))
+    checks.append(await _model(settings))
+    checks.extend(await _catalogue(settings))
+    checks.extend(await _servers(configs, settings))
+    return checks
 
 
 def _operating(settings: Settings) -> list[Check]:
-    """Look at the policy and the audit log, which a gateway needs before anything else."""
+    """Check the policy and the audit log, without which a gateway does not start."""
     from toolscout.policy.policy_file import read_policy
     from toolscout.telemetry import AuditLog
 
-    findings = []
+    checks = []
     try:
         if settings.policy:
             policy = read_policy(settings.policy)
-            said = f"{settings.policy}, {len(policy.allow)} allow, {len(policy.deny)} deny"
-            findings.append(Check(what="policy", ok=True, detail=said))
+            detail = f"{settings.policy}, {len(policy.allow)} allow, {len(policy.deny)} deny"
+            checks.append(Check(what="policy", ok=True, detail=detail))
     except ToolscoutError as error:
-        findings.append(_bad("policy", error))
+        checks.append(_bad("policy", error))
     try:
         path = options.audit_file(settings)
         if settings.audit or path.exists():
             AuditLog.at(str(path), 0).check()
-            findings.append(Check(what="audit log", ok=True, detail=str(path)))
+            checks.append(Check(what="audit log", ok=True, detail=str(path)))
     except ToolscoutError as error:
-        findings.append(_bad("audit log", error))
-    return findings
+        checks.append(_bad("audit log", error))
+    return checks
 
 
 async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
@@ -104,20 +104,22 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
 
     files = config_files(list(configs))
     if not files:
-        return [Check(what="config", ok=True, detail="none", fix="`toolscout import` finds those of your agent hosts")]
+        return [
+            Check(what="config", ok=True, detail="none", fix="find those of your agent hosts with `toolscout import`")
+        ]
     try:
         config = read_config(files)
     except ToolscoutError as error:
         return [_bad("config", error)]
-    found = [Check(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]
-    found.extend(Check(what="config", ok=True, detail=note) for note in config.notes)
+    checks = [Check(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]
+    checks.extend(Check(what="config", ok=True, detail=note) for note in config.notes)
     for status in await check_servers(config, settings):
         ok = status.state in ("ready", "disabled")
         detail = f"{status.state}, {status.tools} tools" if ok else status.detail
         stderr = status.stderr[-300:].strip()
-        fix = (status.hint or "start it by hand and read what it says") + (f"; it says: {stderr}" if stderr else "")
-        found.append(Check(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
-    return found
+        fix = (status.hint or "start it by hand and read its output") + (f". Its output: {stderr}" if stderr else "")
+        checks.append(Check(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
+    return checks
 
 
 async def _model(settings: Settings) -> Check:
@@ -128,7 +130,7 @@ async def _model(settings: Settings) -> Check:
         if embedder is None:
             return Check(what="model", ok=True, detail="none: searching by words alone")
         try:
-            vectors = await embedder.embed_queries(["is anybody there?"])
+            vectors = await embedder.embed_queries(["find a tool"])
         finally:
             await embedder.close()
     except ToolscoutError as error:
@@ -141,34 +143,36 @@ async def _catalogue(settings: Settings) -> list[Check]:
     from toolscout.scout.parts import opened_store
 
     where, file = without_password(settings.store_url), sqlite_file(settings.store_url)
-    if file and not file.exists() and _may_be_made(file):
+    if file and not file.exists() and _can_create(file):
         return [
-            Check(what="store", ok=True, detail=f"{where}, not made yet"),
+            Check(what="store", ok=True, detail=f"{where}, not created yet"),
             Check(what="catalogue", ok=True, detail="0 tools", fix=_FILL),
         ]
     try:
         async with opened_store(settings) as store:
             overview = await store.overview(Caller())
-            behind = len(await store.unembedded(overview.model_id)) if overview.model_id else 0
+            unembedded = len(await store.unembedded(overview.model_id)) if overview.model_id else 0
     except ToolscoutError as error:
         return [_bad("store", error)]
-    findings = [Check(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]
+    checks = [Check(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]
     fix = "" if overview.total else _FILL
-    findings.append(Check(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
-    if behind:
+    checks.append(Check(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
+    if unembedded:
         fix = "`toolscout index` embeds them"
-        findings.append(
-            Check(what="vectors", ok=False, detail=f"{behind:,} tools have none of {overview.model_id}", fix=fix)
+        checks.append(
+            Check(
+                what="vectors", ok=False, detail=f"{unembedded:,} tools have no vector of {overview.model_id}", fix=fix
+            )
         )
     in_memory = not where.startswith("postgres") or overview.total <= settings.resident_tools
     if in_memory and overview.total > settings.exact_rows and find_spec("faiss") is None:
         detail = f"{overview.total:,} tools are searched exactly, which is slow past {settings.exact_rows:,}"
-        findings.append(Check(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
-    return findings
+        checks.append(Check(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
+    return checks
 
 
-def _may_be_made(file: Path) -> bool:
-    """Tell whether a file may be made there, without making it; where not, opening it says why."""
+def _can_create(file: Path) -> bool:
+    """Tell whether a file can be created, without creating it. If not, opening the store gives the reason."""
     nearest = next(folder for folder in file.absolute().parents if folder.exists())
     try:
         with TemporaryFile(dir=nearest):

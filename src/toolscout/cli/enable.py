@@ -13,7 +13,9 @@ Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>_
 
 
 def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
-    """Enable tools again; `toolscout list --disabled` shows the disabled ones. An unknown key changes nothing.
+    """Enable tools again. `toolscout list --disabled` shows the disabled ones.
+
+    If one of the keys is unknown, nothing is changed.
 
     Example: `toolscout enable github__delete_file`
     """
@@ -21,7 +23,7 @@ def enable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, 
 
 
 def disable(keys: Keys, user: options.As = None, tenant: options.Tenant = LOCAL, store: options.Store = None) -> None:
-    """Disable tools: nobody finds or calls them until they are enabled again; re-indexing does not change that.
+    """Disable tools: nobody can find or call them until they are enabled again. Re-indexing does not change that.
 
     If one of the keys is unknown, nothing is changed.
 

@@ -1,4 +1,4 @@
-"""Rewrites an agent host's config so that it starts toolscout instead of its servers, and undoes that.
+"""Rewrites an agent host's config to start toolscout instead of its servers, and undoes that.
 
 The original file is backed up, every write is atomic, and a second run changes nothing.
 """
@@ -44,7 +44,7 @@ class HostEdit:
 
 
 def put_in_front(lists: Sequence[ServerList], launch: Sequence[str], folder: Path) -> HostEdit:
-    """Move the servers of all lists in one file to toolscout's folder; without other servers, change nothing."""
+    """Move the servers of all lists in one file to toolscout's folder. Without other servers, change nothing."""
     host, file = lists[0].host, lists[0].file
     todo = [server_list for server_list in lists if server_list.others]
     if not todo:
@@ -57,7 +57,7 @@ def put_in_front(lists: Sequence[ServerList], launch: Sequence[str], folder: Pat
         target = record.path if record else _free_path(server_list, folder)
         plans.append((server_list, target, record))
         text = replace_value(text, server_list.path, _toolscout_entries(server_list, target, launch))
-    after = _encoded(text, like=before)
+    after = _encode(text, like=before)
     backup = Path(f"{file}{BACKUP}")
     untouched = all(len(server_list.others) == len(server_list.servers) for server_list in lists)
     if untouched or not backup.exists():
@@ -93,14 +93,14 @@ def undo(folder: Path, host: str | None = None, file: Path | None = None) -> lis
 
 
 def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
-    """Restore the backup if the file is unchanged since the import, or else put the servers into the file as it is."""
+    """Restore the backup if the file is unchanged since the import. Otherwise only put its servers back."""
     host, backup = str(records[0].imported.get("host")), Path(f"{file}{BACKUP}")
     if not file.is_file():
         return HostEdit(
             host=host,
             file=str(file),
             done="skipped",
-            notes=("the file no longer exists; its servers stay where they are",),
+            notes=("the file no longer exists, so its servers stay in toolscout's folder",),
         )
     now = file.read_bytes()
     notes: list[str] = []
@@ -115,11 +115,11 @@ def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
             if isinstance(value_at(values, record.key_path), dict):
                 text = _put_back(text, value_at(values, record.key_path), record)
             else:
-                notes.append(f"the file has no list of servers any more; they stay in {record.path}")
+                notes.append(f"the file has no list of servers any more, so they stay in {record.path}")
                 records.remove(record)
-        if _encoded(text, like=now) != now:
-            write_file(file, _encoded(text, like=now), file.stat().st_mode)
-        notes.append("the file was changed after the import, so only its servers were put back; the backup is kept")
+        if _encode(text, like=now) != now:
+            write_file(file, _encode(text, like=now), file.stat().st_mode)
+        notes.append("the file was changed after the import, so only its servers were put back. The backup is kept")
     for record in records:
         if record.edited:
             record.path.replace(f"{record.path}{UNDONE}")
@@ -137,7 +137,7 @@ def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
 
 
 def _put_back(text: str, now: Mapping[str, Any], record: ImportRecord) -> str:
-    """Replace toolscout's entry with the servers of the record; all other entries stay."""
+    """Replace toolscout's entry with the servers of the record. All other entries stay."""
     remaining: dict[str, Any] = {}
     for title, entry in now.items():
         args = list(entry.get("args") or ()) if is_toolscout(entry) else []
@@ -155,7 +155,7 @@ def _put_back(text: str, now: Mapping[str, Any], record: ImportRecord) -> str:
 
 
 def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[str]) -> dict[str, Any]:
-    """Return the host's new list: toolscout alone, with the path of the moved servers and the variables they need."""
+    """Return the host's new list: only toolscout, with the path of the moved servers and the variables they need."""
     env = dict(_variables(server_list)) if server_list.host.expands else {}
     entries = {title: dict(entry) for title, entry in server_list.servers.items() if is_toolscout(entry)}
     if not entries:
@@ -172,14 +172,14 @@ def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[s
 
 
 def _title(server_list: ServerList) -> str:
-    """Return the name of toolscout's entry; a project has its own, because it would hide the user's entry."""
+    """Return the name of toolscout's entry. A project has its own name, so that it does not hide the user's."""
     if server_list.whole_user:
         return "toolscout"
     return server_slug(f"toolscout-{Path(server_list.workspace).name}")[:32]
 
 
 def _variables(server_list: ServerList) -> Iterator[tuple[str, str]]:
-    """Yield the variables that the entries need, each with the reference that this host fills in itself."""
+    """Yield the variables that the entries need, each with the reference that the host fills in."""
     for entry in server_list.others.values():
         for name in _EXPANDED if isinstance(entry, Mapping) else ():
             for text in _texts(entry.get(name)):
@@ -215,7 +215,7 @@ def _record_content(server_list: ServerList, record: ImportRecord | None, after:
 
 
 def _free_path(server_list: ServerList, folder: Path) -> Path:
-    """Choose an unused file name: the host's name for the user's list, else one with the project's name."""
+    """Choose an unused file name: the host's name for the user's list, or else one with the project's name."""
     name = server_slug(server_list.host.name)
     path = folder / f"{name}.json"
     if not server_list.whole_user or path.exists():
@@ -227,6 +227,6 @@ def _free_path(server_list: ServerList, folder: Path) -> Path:
     return path
 
 
-def _encoded(text: str, *, like: bytes) -> bytes:
+def _encode(text: str, *, like: bytes) -> bytes:
     """Encode a file's new text, with a byte order mark if it had one."""
     return (_BOM if like.startswith(_BOM) else b"") + text.encode("utf-8")

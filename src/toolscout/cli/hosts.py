@@ -25,7 +25,7 @@ class Host:
     entry: Mapping[str, Any] = field(default_factory=dict)
     """Fields that every entry of this host needs, in addition to command and args."""
     expands: bool = False
-    """Whether the host fills in variables of an entry, so that toolscout's entry can pass on what the servers need."""
+    """Whether the host fills in the variables of an entry. Toolscout's entry then passes them to the servers."""
 
 
 HOSTS = (
@@ -175,7 +175,7 @@ def host_files(environ: Mapping[str, str], folder: Path, platform: str = "") -> 
 
 
 def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterator[ServerList]:
-    """Read the lists of servers in a file; a file that cannot be read becomes a list with a `problem`."""
+    """Read the lists of servers in a file. A file that cannot be read becomes a list with a `problem`."""
     try:
         values = load(file)
     except ConfigError as error:
@@ -200,7 +200,7 @@ def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterat
 
 
 def host_of(file: Path, environ: Mapping[str, str]) -> tuple[Host, bool]:
-    """Return the host of a file, and whether it is a project's; for an unknown host, make one from its section."""
+    """Return the host of a file, and whether it is a project's. For an unknown host, make one from its section."""
     for host, user_file, _ in host_files(environ, file.parent):
         if file == user_file:
             return host, False

@@ -20,12 +20,12 @@ def import_(
         typer.Argument(metavar="CLIENT|PATH", help="One host, such as cursor, or one config file. Default: all hosts."),
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Make the hosts start toolscout instead; a backup is written first.")
+        bool, typer.Option("--write", help="Make the hosts start toolscout instead. A backup is written first.")
     ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Restore the hosts' own servers.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Show the MCP servers of the agent hosts on this machine; with --write, put toolscout in front of them.
+    """Show the MCP servers of the agent hosts on this machine. With --write, put toolscout in front of them.
 
     The servers move, unchanged, to a file in your config folder. The host starts toolscout instead and keeps all its
     other settings. Files of a project, which others share, are rewritten only when you name them.
@@ -119,7 +119,7 @@ def _write(lists: list[ServerList], folder: Path, *, named: bool) -> list[HostEd
 
 
 def _skip_reason(server_list: ServerList, launch: list[str], folder: Path, *, named: bool) -> str:
-    """Return why a file is not rewritten, "" when it is."""
+    """Return why a file is not rewritten, or ""."""
     import shlex
 
     if server_list.problem:
@@ -175,7 +175,7 @@ def _show_lists(lists: list[ServerList]) -> None:
         table.add_row(safe(item.host.title), safe(file), safe(", ".join(servers)), safe(_remark(item)))
     out.print(table)
     if any(item.others and item.writable for item in lists):
-        out.print("`toolscout import --write` puts toolscout in front of them; `toolscout import --undo` reverts that.")
+        out.print("`toolscout import --write` puts toolscout in front of them. `toolscout import --undo` reverts that.")
 
 
 def _remark(server_list: ServerList) -> str:

@@ -1,4 +1,4 @@
-"""Files that an import wrote: each holds one list of servers of a host, and what is needed to undo the import."""
+"""The files that an import writes: each contains one list of servers of a host, and the data to undo the import."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def digest(data: bytes) -> str:
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file atomically, with the given mode; the target of a symbolic link is replaced, not the link."""
+    """Replace a file atomically and set its mode. For a symbolic link, the target is replaced, not the link."""
     target = Path(os.path.realpath(path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""`toolscout index`: bring tools into the catalogue."""
+"""`toolscout index`: add tools to the catalogue, and update them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def index(
         bool, typer.Option("--sample", help="Index the bundled sample catalogue, to try things out.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Make a bad line or tool an error instead of leaving it out.")
+        bool, typer.Option("--strict", help="Make a bad line or tool an error instead of skipping it.")
     ] = False,
     tenant: options.Tenant = LOCAL,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Index tools: what changed is embedded, what did not costs nothing, what a server no longer has goes away.
+    """Index tools: embed new and changed ones, and remove those that a server no longer has.
 
-    Without a file, the servers of the config are connected and their tools indexed. What has no vector yet is embedded
-    too: after the embedder was down, or after a change of the model. Exits with 1 when a server cannot be reached.
+    Without a file, toolscout connects to the servers of the config and indexes their tools. Tools that have no vector
+    yet are embedded too, for example after a change of the model. Exits with 1 if a server cannot be reached.
 
     Examples: `toolscout index --sample`, `toolscout index --config mcp.json`, `toolscout index --tools tools.jsonl`
     """
@@ -44,7 +44,7 @@ def index(
     from toolscout.cli.serve import config_files
 
     if sample and tools:
-        raise UsageError("--sample and --tools exclude one another", hint="index the sample into a --store of its own")
+        raise UsageError("--sample and --tools cannot be combined", hint="index the sample into another --store")
     if sample:
         from toolscout.sample import path
 
@@ -54,10 +54,10 @@ def index(
     work = _index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json)
     reports, servers = options.run(work, interrupted="interrupted; nothing unfinished was published")
     if json:
-        shown: list[dict[str, object]] = [_summary(report) for report in reports]
+        rows: list[dict[str, object]] = [_summary(report) for report in reports]
         if servers:
-            shown[-1]["servers"] = [asdict(status) for status in servers]
-        print_json(shown)
+            rows[-1]["servers"] = [asdict(status) for status in servers]
+        print_json(rows)
     elif tools or servers:
         for report in reports:
             show_report(report)
@@ -89,23 +89,23 @@ async def _index(
                 bar.update(task, completed=done, total=total)
 
             reports = [await scout.index_tools(file, strict=strict, caller=caller, progress=progress) for file in files]
-            caught_up = [] if files else [await scout.refresh(caller=caller, progress=progress)]
+            refreshed = [] if files else [await scout.refresh(caller=caller, progress=progress)]
             if config is not None:
                 bar.update(task, description="connecting")
                 sync = await scout.connect(config if caller.tenant == LOCAL else _config_for(config, caller.tenant))
                 await sync.settled()
-                return [*reports, merged([*caught_up, *sync.reports])], scout.servers.statuses()
-            return reports or caught_up, []
+                return [*reports, merge_reports([*refreshed, *sync.reports])], scout.servers.statuses()
+            return reports or refreshed, []
 
 
 def _config_for(config: Config, tenant: str) -> Config:
-    """Return the servers of a config that a tenant may have, to be indexed for that tenant alone."""
+    """Return the config with only the servers that a tenant may use, for that tenant alone."""
     servers = (server for server in config.servers if server.tenants in (None, "all") or tenant in server.tenants)
     return replace(config, servers=tuple(replace(server, tenants=(tenant,)) for server in servers))
 
 
-def merged(reports: Sequence[IndexReport]) -> IndexReport:
-    """Sum what several publications did."""
+def merge_reports(reports: Sequence[IndexReport]) -> IndexReport:
+    """Merge the reports of several publications into one."""
     return IndexReport(
         new=sum(report.new for report in reports),
         changed=sum(report.changed for report in reports),

@@ -97,7 +97,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a key, with or without `tsk_`.")],
     store: options.Store = None,
 ) -> None:
-    """Revoke a key; every gateway on the same store refuses it within about a second.
+    """Revoke a key. Every gateway on the same store refuses it within about a second.
 
     Example: `toolscout keys revoke ab12cd34ef`
     """

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -14,7 +14,16 @@ from toolscout.errors import StoreError
 from toolscout.models import LOCAL, Caller
 from toolscout.settings import Settings, data_folder, sqlite_file
 
+if TYPE_CHECKING:
+    from toolscout.scout import Scout
+
 _Result = TypeVar("_Result")
+
+_EMPTY = (
+    "The catalogue is empty. `toolscout import` finds your servers, `toolscout index --config F` indexes them. "
+    "To try toolscout without servers, run `toolscout index --sample`."
+)
+_HIDDEN = "This caller may not see any tool: `toolscout policy check KEY` shows why."
 
 Store = Annotated[
     str | None,
@@ -51,12 +60,22 @@ def existing(store: str | None) -> str | None:
     """Return the named store. For a command that only reads, a missing file is an error, not a new catalogue."""
     path = sqlite_file(store or Settings.from_env().store)
     if path is not None and not path.exists():
-        raise StoreError(f"there is no catalogue at {path}", hint="check the path; `toolscout index` creates one")
+        raise StoreError(f"there is no catalogue at {path}", hint="check the path, or create it with `toolscout index`")
     return store
 
 
+async def empty_catalogue_reason(scout: Scout, caller: Caller) -> str:
+    """Return why the caller sees no tool and what to do about it, or "" if they see one.
+
+    Only the command line shows this. Through the gateway it would reveal hidden tools.
+    """
+    if (await scout.overview(caller=caller)).total:
+        return ""
+    return _HIDDEN if await scout.access.has_servers(caller) else _EMPTY
+
+
 def operating(store: str | None = None) -> Settings:
-    """Return the settings of a command that changes something: it writes to the audit log unless that is off."""
+    """Return the settings of a command that changes something. It writes to the audit log unless that is off."""
     from toolscout.telemetry import AuditLog
 
     settings = Settings.from_env()
@@ -71,7 +90,7 @@ def audit_file(settings: Settings) -> Path:
 
 
 def run(work: Coroutine[Any, Any, _Result], *, interrupted: str = "interrupted") -> _Result:
-    """Run a command's coroutine; `interrupted` is printed when the user stops it with Ctrl-C, which exits with 130."""
+    """Run a command's coroutine. When the user presses Ctrl-C, print `interrupted` and exit with 130."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:

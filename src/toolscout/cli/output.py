@@ -1,6 +1,6 @@
-"""What the commands print: tables and colour on a terminal, plain text in a pipe.
+"""The output of the commands: tables and colour on a terminal, plain text in a pipe.
 
-Texts of servers are untrusted: they are printed as data, never read as markup.
+Texts of servers are untrusted. They are printed as plain text, never interpreted as markup.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def show_report(report: IndexReport) -> None:
     for item in report.dropped[:_SHOWN_REASONS]:
         out.print(Text("dropped ", style="red") + safe(f"{item.where}: {item.reason}"))
     if len(report.dropped) > _SHOWN_REASONS:
-        out.print(Text(f"... and {len(report.dropped) - _SHOWN_REASONS:,} more; --json lists all", style="dim"))
+        out.print(Text(f"... and {len(report.dropped) - _SHOWN_REASONS:,} more (--json lists all)", style="dim"))
 
 
 def _show_waiting(out: Console, report: IndexReport) -> None:
@@ -148,7 +148,7 @@ def _show_waiting(out: Console, report: IndexReport) -> None:
         )
     if withheld or offered:
         out.print(
-            "`toolscout changes` shows them. `toolscout approve KEY` approves one; with --keep-out it stays held back."
+            "`toolscout changes` shows them. `toolscout approve KEY` approves one. With --keep-out it stays held back."
         )
 
 
@@ -172,7 +172,7 @@ def _table(matches: Sequence[ToolMatch], width: int) -> Table:
     related = any(match.relationship for match in matches)
     if scored:
         table.add_column("score", justify="right", style="green", no_wrap=True)
-    # Keys are there to be copied: one is broken only if the other columns would have no space.
+    # Users copy keys, so a key is wrapped only if the other columns would have no space.
     longest = max(len(match.tool.key) for match in matches)
     table.add_column("tool", style="cyan", overflow="fold", no_wrap=longest <= width - _REST_CHARS)
     if related:

@@ -25,7 +25,7 @@ app = typer.Typer(
 
 @app.callback()
 def _root() -> None:
-    """Make `check` a subcommand: typer would merge a single one into its parent."""
+    """Make `check` a subcommand. Without a callback, typer merges a single subcommand into its parent."""
 
 
 @app.command("check")
@@ -40,7 +40,7 @@ def check(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show whether a user may see and call a tool, and which rule decides; exits with 1 when they may not call it.
+    """Show whether a user may see and call a tool, and which rule decides. Exits with 1 if they may not call it.
 
     Without a key, check that the file can be read, and show how many rules it has.
 
@@ -51,9 +51,9 @@ def check(
 
     settings = Settings.from_env()
     source = str(policy) if policy else settings.policy
-    read = read_policy(source) if source else None
+    loaded = read_policy(source) if source else None
     if key is None:
-        _show_policy(read or Policy(), source, json=json)
+        _show_policy(loaded or Policy(), source, json=json)
         return
     settings = replace(settings, store=options.existing(store) or settings.store, policy=source)
     caller = options.caller_named(user, tenant, group)
@@ -70,20 +70,20 @@ async def _decide(settings: Settings, caller: Caller, key: str) -> tuple[Decisio
         return await scout.access.explain(caller, key, "see"), await scout.access.explain(caller, key, "call")
 
 
-def _show_policy(read: Policy, source: str, *, json: bool) -> None:
+def _show_policy(policy: Policy, source: str, *, json: bool) -> None:
     from toolscout.cli.output import console, print_json, safe
 
     if json:
-        counts = {"allow": len(read.allow), "deny": len(read.deny), "limits": len(read.tools)}
+        counts = {"allow": len(policy.allow), "deny": len(policy.deny), "limits": len(policy.tools)}
         print_json({"policy": source or None, "ok": True, **counts})
     elif not source:
         console().print(
             "There is no policy: everyone in a tenant may use all its tools. Set TOOLSCOUT_POLICY to use one."
         )
     else:
-        rules = f"{len(read.allow)} allow, {len(read.deny)} deny, limits for {len(read.tools)} patterns of tools"
+        rules = f"{len(policy.allow)} allow, {len(policy.deny)} deny, limits for {len(policy.tools)} patterns of tools"
         console().print(safe(f"{source} is valid: {rules}"))
-        if not read.allow:
+        if not policy.allow:
             console().print("It allows nothing: users see only the tools that they added themselves.")
 
 

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.empty_results import empty_catalogue_reason
 from toolscout.models import LOCAL, Answer
 
 
 def search(
     query: Annotated[
-        list[str], typer.Argument(metavar="QUERY", help="What the tool should do; unquoted words join into one query.")
+        list[str], typer.Argument(metavar="QUERY", help="What the tool should do. Unquoted words join into one query.")
     ],
     also: Annotated[
         list[str] | None,
@@ -37,14 +36,14 @@ def search(
         typer.Option(
             "--threshold",
             metavar="X",
-            help="The lowest score, on the ranker's own scale; 0 shows the nearest tools in any case.",
+            help="The lowest score, on the ranker's own scale. 0 shows the nearest tools in any case.",
         ),
     ] = None,
     detail: options.DetailLevel = "brief",
     max_tokens: Annotated[
         int | None,
         typer.Option(
-            "--max-tokens", metavar="N", help="The most tokens of the answer; the best hits keep the most detail."
+            "--max-tokens", metavar="N", help="The most tokens of the answer. The best hits keep the most detail."
         ),
     ] = None,
     ranker: Annotated[
@@ -97,6 +96,6 @@ async def _search(queries: list[str], store: str | None, parameters: dict[str, A
 
     async with Scout.open(store=options.existing(store)) as scout:
         await scout.warm()
-        return await scout.search_tools(queries, **parameters), await empty_catalogue_reason(
+        return await scout.search_tools(queries, **parameters), await options.empty_catalogue_reason(
             scout, parameters["caller"]
         )

@@ -22,15 +22,15 @@ _HEAD_START_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listening:
-    """Where and to whom the gateway listens; without an address it uses stdio."""
+class ListenOptions:
+    """The addresses of the gateway, and whom it accepts. Without an address it uses stdio."""
 
     address: tuple[str, int] | None
     hosts: list[str]
     origins: list[str]
     diagnostics: tuple[str, int] | None
     authenticate: bool
-    """Whether callers must identify themselves."""
+    """Whether callers must authenticate."""
 
 
 def serve(
@@ -66,7 +66,7 @@ def serve(
     auth: Annotated[
         bool,
         typer.Option(
-            "--auth", help="With --http, require authentication on loopback too; elsewhere it is always required."
+            "--auth", help="With --http, require authentication on loopback too. Elsewhere it is always required."
         ),
     ] = False,
     insecure_no_auth: Annotated[
@@ -101,14 +101,14 @@ def serve(
     _log_to_stderr()
     files = [*(config or ())]
     merged_config = _read(files, store)
-    listening = Listening(
+    listen = ListenOptions(
         address=address,
         hosts=allow_host or [],
         origins=allow_origin or [],
         diagnostics=diagnostics_address,
         authenticate=authenticate,
     )
-    options.run(_serve(files, merged_config, listening, surface, settings))
+    options.run(_serve(files, merged_config, listen, surface, settings))
 
 
 def config_files(named: list[Path]) -> list[Path]:
@@ -128,15 +128,15 @@ def _read(named: list[Path], store: str | None) -> Config | None:
     if store:
         return None  # without servers, the catalogue can be searched but tools cannot be called
     raise ConfigError(
-        f"no config file is given, and {config_folder()} contains none",
-        hint="`toolscout import --write` imports the servers of your agent hosts; or name a file: --config mcp.json",
+        f"no config file is named, and {config_folder()} contains none",
+        hint="import the servers of your agent hosts with `toolscout import --write`, or name a file with --config",
     )
 
 
 async def _serve(
     named: list[Path],
     config: Config | None,
-    listening: Listening,
+    listen: ListenOptions,
     surface: str | None,
     settings: Settings,
 ) -> None:
@@ -148,7 +148,7 @@ async def _serve(
 
     first_config = config or Config()
     async with Scout.open(settings=settings) as scout:
-        authentication = await _authentication(scout, settings, listening)
+        authentication = await _authentication(scout, settings, listen)
         gateway = Gateway(
             scout,
             settings=settings,
@@ -165,12 +165,12 @@ async def _serve(
             await gateway.first_answer(_HEAD_START_S)
             await scout.warm()
 
-        # Twenty servers that start at once use every core, so the first list of tools is answered before.
+        # Many servers that start at once use every core, so the first list of tools is answered first.
         tasks = [asyncio.create_task(warm())]
         if config is not None:
             await scout.connect(config, after=gateway.first_answer(_HEAD_START_S))
-            following = watch_config(lambda: config_files(named), apply, settings.reindex_interval_s)
-            tasks.append(asyncio.create_task(following))
+            watch = watch_config(lambda: config_files(named), apply, settings.reindex_interval_s)
+            tasks.append(asyncio.create_task(watch))
         if settings.policy:
             tasks.append(
                 asyncio.create_task(
@@ -183,22 +183,22 @@ async def _serve(
                 )
             )
         try:
-            if listening.address is None:
+            if listen.address is None:
                 from toolscout.gateway.stdio import serve_stdio
 
                 await serve_stdio(gateway, max_line_bytes=settings.max_line_bytes)
             else:
                 from toolscout.gateway.http import serve_http
 
-                host, port = listening.address
+                host, port = listen.address
                 await serve_http(
                     gateway,
                     settings,
                     host=host,
                     port=port,
-                    hosts=listening.hosts,
-                    origins=listening.origins,
-                    diagnostics=listening.diagnostics,
+                    hosts=listen.hosts,
+                    origins=listen.origins,
+                    diagnostics=listen.diagnostics,
                     authentication=authentication,
                 )
         finally:
@@ -207,9 +207,9 @@ async def _serve(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _authentication(scout: Scout, settings: Settings, listening: Listening) -> Authentication | None:
-    """Return the authentication, if callers need it; refuse to start when nobody could authenticate."""
-    if not listening.authenticate or listening.address is None:
+async def _authentication(scout: Scout, settings: Settings, listen: ListenOptions) -> Authentication | None:
+    """Return the authentication, if callers need it. Refuse to start if nobody could authenticate."""
+    if not listen.authenticate or listen.address is None:
         return None
     import time
 
@@ -217,19 +217,19 @@ async def _authentication(scout: Scout, settings: Settings, listening: Listening
     from toolscout.gateway.auth.authentication import authentication_for
 
     if not settings.auth_issuer and not any(key.usable(time.time()) for key in await scout.api_keys.list_all()):
-        raise no_credentials(listening.address[0])
+        raise no_credentials(listen.address[0])
     return authentication_for(settings, scout.api_keys.find)
 
 
 def _log_to_stderr() -> None:
-    """Log only to standard error: standard output carries the protocol."""
+    """Log only to standard error, because standard output carries the protocol."""
     import logging
 
     from toolscout.settings import unknown_variables
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("toolscout").setLevel(logging.INFO)
-    logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs every attempt; the gateway logs once
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs every attempt, the gateway logs once
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs what servers send, which may be private
     for warning in unknown_variables():
         logging.getLogger("toolscout").warning("%s", warning)
