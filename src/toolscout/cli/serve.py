@@ -129,7 +129,7 @@ def _read(named: list[Path], store: str | None) -> Config | None:
         return None  # without servers, the catalogue can be searched but tools cannot be called
     raise ConfigError(
         f"no config file is named, and {config_folder()} contains none",
-        hint="import the servers of your agent hosts with `toolscout import --write`, or name a file with --config",
+        hint="run `toolscout import --write` to import your agent hosts' servers, or name a file: --config mcp.json",
     )
 
 
