@@ -174,7 +174,7 @@ def libraries_of(path: Path) -> set[str]:
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            names |= {item.value for item in node.args if isinstance(item, ast.Constant)}
+            names |= {str(item.value) for item in node.args if isinstance(item, ast.Constant)}
     return {name.split(".")[0] for name in names}
 
 

@@ -6,6 +6,7 @@ pyproject.toml below the version that changed it.
 
 import inspect
 from importlib.metadata import requires
+from typing import NoReturn
 
 import httpcore2
 import httpx2
@@ -31,12 +32,12 @@ class RefusingBackend(httpcore2.AsyncNetworkBackend):
     def __init__(self) -> None:
         self.refused: list[str] = []
 
-    async def connect_tcp(self, host: str, port: int, *_options: object, **_named: object):
+    async def connect_tcp(self, host: str, port: int, *_options: object, **_named: object) -> NoReturn:
         self.refused.append(f"{host}:{port}")
         raise httpcore2.ConnectError("refused")
 
 
-def test_a_pool_takes_the_options_that_the_check_gives_it():
+def test_a_pool_takes_the_options_that_the_check_gives_it() -> None:
     missing = POOL_OPTIONS - inspect.signature(httpcore2.AsyncConnectionPool).parameters.keys()
     assert not missing, (
         f"httpcore2.AsyncConnectionPool no longer takes {sorted(missing)}: give CheckedTransport another way to make "
@@ -44,7 +45,7 @@ def test_a_pool_takes_the_options_that_the_check_gives_it():
     )
 
 
-def test_a_backend_has_no_other_way_to_connect_than_those_that_are_checked():
+def test_a_backend_has_no_other_way_to_connect_than_those_that_are_checked() -> None:
     methods = {
         name: list(inspect.signature(method).parameters)
         for name, method in vars(httpcore2.AsyncNetworkBackend).items()
@@ -58,7 +59,7 @@ def test_a_backend_has_no_other_way_to_connect_than_those_that_are_checked():
 
 
 @pytest.mark.parametrize("url", ["http://example.com/", "https://example.com/", "http://192.0.2.1:8080/"])
-async def test_every_connection_of_a_pool_goes_through_its_backend(url):
+async def test_every_connection_of_a_pool_goes_through_its_backend(url: str) -> None:
     backend = RefusingBackend()
     async with httpcore2.AsyncConnectionPool(network_backend=backend) as pool:
         with pytest.raises(httpcore2.ConnectError, match="refused"):
@@ -66,7 +67,7 @@ async def test_every_connection_of_a_pool_goes_through_its_backend(url):
     assert backend.refused, "httpcore2 connected without asking its network backend: the check would be bypassed"
 
 
-async def test_a_transport_gives_its_pool_the_checked_backend():
+async def test_a_transport_gives_its_pool_the_checked_backend() -> None:
     transport = CheckedTransport(private=False)
     try:
         backend = getattr(transport._pool, "_network_backend", None)
@@ -77,7 +78,7 @@ async def test_a_transport_gives_its_pool_the_checked_backend():
         await transport.aclose()
 
 
-def test_every_error_of_the_pool_has_its_twin():
+def test_every_error_of_the_pool_has_its_twin() -> None:
     def kinds(base: type[Exception]) -> set[type[Exception]]:
         return {base}.union(*(kinds(kind) for kind in base.__subclasses__() if kind.__module__.startswith("httpcore2")))
 
@@ -88,6 +89,6 @@ def test_every_error_of_the_pool_has_its_twin():
 
 
 @pytest.mark.parametrize("library", ["httpcore2", "httpx2"])
-def test_the_next_major_version_is_not_installed_unseen(library):
+def test_the_next_major_version_is_not_installed_unseen(library: str) -> None:
     bounds = [item for item in requires("toolscout") or () if item.startswith(library) and "extra" not in item]
     assert [("<3" in item, ">=2.10" in item) for item in bounds] == [(True, True)]
