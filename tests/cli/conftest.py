@@ -1,4 +1,4 @@
-"""What the tests of `toolscout import` share."""
+"""Fixtures for the tests of `toolscout import`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give an empty home, with a project in it where the command is run."""
+    """Return an empty home, with a project in it where the command is run."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -44,7 +44,7 @@ def test_list_for_people_names_the_page(toolscout: Run, sample_store: str) -> No
     assert ran.err == ""
 
 
-def test_a_page_larger_than_there_are_says_so(toolscout: Run, sample_store: str) -> None:
+def test_a_page_size_over_the_limit_prints_a_note(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("list", "--page-size", "1000", "--store", sample_store)
     assert "page 1 of 2\nA page has at most 100 tools.\n" in ran.out
     assert "at most" not in toolscout("list", "--page-size", "100", "--store", sample_store).out
@@ -65,23 +65,23 @@ def test_nothing_in_the_catalogue_is_exit_code_one(toolscout: Run, verb: str) ->
 def test_categories_are_counted(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("categories", "--store", sample_store, "--json")
     assert sum(item["count"] for item in ran.json["categories"]) == 128
-    shown = toolscout("categories", "--store", sample_store)
-    assert all(item["name"] in shown.out for item in ran.json["categories"])
+    table = toolscout("categories", "--store", sample_store)
+    assert all(item["name"] in table.out for item in ran.json["categories"])
 
 
 def test_tags_are_counted(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("tags", "--store", sample_store, "--json")
     assert {"name": "outbox", "count": 1} in ran.json["tags"]
-    shown = toolscout("tags", "--store", sample_store)
-    assert "outbox" in shown.out
+    table = toolscout("tags", "--store", sample_store)
+    assert "outbox" in table.out
 
 
 def test_related_names_the_relation(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("related", "github__create_issue", "--limit", "3", "--store", sample_store, "--json")
     assert [tool["relationship"] for tool in ran.json["tools"]] == ["explicitly_related"] * 3
-    shown = toolscout("related", "github__create_issue", "--store", sample_store)
-    assert "explicitly_related" in shown.out
-    assert "jira__createIssue" in shown.out
+    table = toolscout("related", "github__create_issue", "--store", sample_store)
+    assert "explicitly_related" in table.out
+    assert "jira__createIssue" in table.out
 
 
 @pytest.mark.parametrize("verb", ["list", "related", "search"])
@@ -104,10 +104,10 @@ def test_describe_shows_tools_whole(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("describe", "gmail__send_email", "github__create_issue", "--store", sample_store, "--json")
     assert [tool["key"] for tool in ran.json["tools"]] == ["gmail__send_email", "github__create_issue"]
     assert all(tool["input_schema"]["properties"] for tool in ran.json["tools"])
-    shown = toolscout("describe", "gmail__send_email", "--store", sample_store)
-    assert "Send a mail at once." in shown.out
-    assert ran.json["tools"][0]["version"] in shown.out
-    assert "to *" in shown.out
+    table = toolscout("describe", "gmail__send_email", "--store", sample_store)
+    assert "Send a mail at once." in table.out
+    assert ran.json["tools"][0]["version"] in table.out
+    assert "to *" in table.out
 
 
 def test_describe_with_one_wrong_key_shows_the_others_and_what_was_meant(toolscout: Run, sample_store: str) -> None:

@@ -49,13 +49,13 @@ def test_json_shows_the_result_as_the_server_sent_it(toolscout, config, store):
         (["dead__tool"], 3, "hint: check the command"),
     ],
 )
-def test_a_call_that_cannot_be_made_says_why(toolscout, config, store, arguments, code, said):
+def test_a_call_that_cannot_be_sent_says_why(toolscout, config, store, arguments, code, said):
     ran = toolscout("call", *arguments, "--config", config, "--store", store)
     assert ran.code == code, ran.err
     assert said in ran.err
 
 
-def test_without_any_config_both_verbs_say_how_to_get_one(toolscout, tmp_path, monkeypatch):
+def test_without_a_config_both_commands_say_how_to_get_one(toolscout, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for arguments in (["serve"], ["call", "a__b"]):
         ran = toolscout(*arguments)
@@ -64,7 +64,7 @@ def test_without_any_config_both_verbs_say_how_to_get_one(toolscout, tmp_path, m
     assert "toolscout import --write" in toolscout("serve").err
 
 
-def test_a_wrong_surface_or_config_is_told_before_serving(toolscout, config, store, tmp_path):
+def test_a_wrong_surface_or_config_is_an_error_before_serving(toolscout, config, store, tmp_path):
     assert toolscout("serve", "--config", config, "--store", store, "--surface", "x").code == 2
     broken = tmp_path / "broken.json"
     broken.write_text("{")

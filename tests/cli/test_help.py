@@ -18,7 +18,7 @@ GROUP = typer.main.get_command(app)
 
 
 def verbs(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Give every verb, those of a group under both names, as in `keys create`."""
+    """Return every verb, those of a group under both names, as in `keys create`."""
     for name, command in group.commands.items():
         yield from verbs(command, f"{name} ") if hasattr(command, "commands") else [(before + name, command)]
 
@@ -47,8 +47,8 @@ def test_the_help_of_a_verb_shows_an_example_that_the_verb_can_read(toolscout: R
 
 @pytest.mark.parametrize("verb", ["", *sorted(VERBS)])
 def test_the_help_of_a_verb_says_nothing_twice_and_nothing_in_python(toolscout: Run, verb: str) -> None:
-    said = " ".join(toolscout(*verb.split(), "--help").out.split())
-    assert not re.search(r"<bool>|\.\.\.\}|\[\[|the local one. │? ?│? ?\[default", said)
+    output = " ".join(toolscout(*verb.split(), "--help").out.split())
+    assert not re.search(r"<bool>|\.\.\.\}|\[\[|the local one. │? ?│? ?\[default", output)
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))

@@ -1,4 +1,4 @@
-"""What servers write is data: escape sequences and markup in it reach no terminal and style nothing."""
+"""Texts of servers are printed as data: escape sequences and markup have no effect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _row(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def store(toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Give a catalogue of hostile tools, which someone who does not mind has let in."""
+    """Return a catalogue of hostile tools that the operator has approved."""
     monkeypatch.setenv("TOOLSCOUT_QUARANTINE", "off")
     file = tmp_path / "tools.jsonl"
     rows = [_row("send_letter"), _row("read_letter"), _row(f"bad {ESCAPE}"), {**_row("worse"), "tags": 5}]

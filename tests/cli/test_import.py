@@ -1,4 +1,4 @@
-"""`toolscout import` finds what the hosts have, and shows no secret of it."""
+"""`toolscout import` finds the servers of the hosts, and shows no secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolscout.cli.hosts import host_files
 CANARY = "c4n4ry"
 
 
-def test_nothing_to_find_is_said_and_exits_with_1(home: Path, toolscout: Callable[..., Any]) -> None:
+def test_without_any_host_it_says_so_and_exits_with_1(home: Path, toolscout: Callable[..., Any]) -> None:
     ran = toolscout("import")
     assert (ran.code, ran.out) == (
         1,
@@ -121,7 +121,7 @@ def test_no_secret_is_shown(home: Path, toolscout: Callable[..., Any]) -> None:
         assert CANARY not in ran.out + ran.err
 
 
-def test_a_broken_file_is_told_and_the_others_are_shown(home: Path, toolscout: Callable[..., Any]) -> None:
+def test_a_broken_file_is_reported_and_the_others_are_shown(home: Path, toolscout: Callable[..., Any]) -> None:
     broken = write(home / ".cursor" / "mcp.json", '{"mcpServers": {,}}')
     write(home / ".lmstudio" / "mcp.json", {"mcpServers": {"x": ENTRY}})
     ran = toolscout("import", "--json")

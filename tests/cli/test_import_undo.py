@@ -1,4 +1,4 @@
-"""`toolscout import --undo` gives back what was there, and keeps what was written since."""
+"""`toolscout import --undo` restores the original servers, and keeps later edits."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ def test_undoing_a_file_that_is_gone_loses_nothing(home: Path, toolscout: Callab
     assert (home / ".config" / "toolscout" / "cursor.json").is_file()
 
 
-def test_undoing_a_file_that_is_broken_now_says_so_and_touches_nothing(
-    home: Path, toolscout: Callable[..., Any]
-) -> None:
+def test_undoing_a_broken_file_is_an_error_and_changes_nothing(home: Path, toolscout: Callable[..., Any]) -> None:
     file = write(home / ".cursor" / "mcp.json", {"mcpServers": {"a": ENTRY}})
     toolscout("import", "--write")
     write(file, "{broken")

@@ -1,4 +1,4 @@
-"""`toolscout import --write` puts toolscout in front of a host's servers without a loss."""
+"""`toolscout import --write` puts toolscout in front of a host's servers and loses nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_everything_outside_the_list_of_servers_stays_byte_for_byte(home: Path, 
     assert file.read_bytes() == text.encode("utf-8")
 
 
-def test_comments_that_would_be_lost_are_told(home: Path, toolscout: Callable[..., Any]) -> None:
+def test_comments_that_would_be_lost_are_reported(home: Path, toolscout: Callable[..., Any]) -> None:
     text = '{"context_servers": {\n// mine\n"a": {"command": "x"}}}'
     file = write(home / ".config" / "zed" / "settings.json", text)
     assert "comments between the servers" in toolscout("import").out
@@ -119,7 +119,7 @@ def test_a_file_of_no_known_host_can_be_named(home: Path, toolscout: Callable[..
     assert snapshot(home) == before
 
 
-def test_codex_is_read_and_the_way_to_do_it_by_hand_is_told(home: Path, toolscout: Callable[..., Any]) -> None:
+def test_codex_is_read_and_the_manual_steps_are_printed(home: Path, toolscout: Callable[..., Any]) -> None:
     write(home / ".codex" / "config.toml", '[mcp_servers.a]\ncommand = "x"\n')
     before = snapshot(home)
     ran = toolscout("import", "--write")
@@ -159,7 +159,9 @@ def test_gemini_keeps_its_bare_variables_after_the_move(home: Path, toolscout: C
     assert server.env == {"K": "k"}
 
 
-def test_an_entry_that_the_user_made_is_told_of_the_moved_servers(home: Path, toolscout: Callable[..., Any]) -> None:
+def test_an_existing_toolscout_entry_gets_the_path_of_the_moved_servers(
+    home: Path, toolscout: Callable[..., Any]
+) -> None:
     mine = {"command": "toolscout", "args": ["serve", "--config", "/mine.json"], "env": {"A": "b"}}
     file = write(home / ".cursor" / "mcp.json", {"mcpServers": {"mine": mine, "a": ENTRY}})
     before = snapshot(home)

@@ -1,4 +1,4 @@
-"""`toolscout index`: the summary, and that nothing but it is on stdout."""
+"""`toolscout index`: the summary, and nothing else on stdout."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ROWS = [
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    """Give the address of a catalogue that does not exist yet."""
+    """Return the address of a catalogue that does not exist yet."""
     return f"sqlite:///{tmp_path / 'catalogue.db'}"
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Give a file of two good rows, a bad line and a bad tool."""
+    """Return a file of two good rows, a bad line and a bad tool."""
     path = tmp_path / "tools.jsonl"
     lines = [json.dumps(row) for row in ROWS]
     path.write_text("\n".join([lines[0], "nonsense", lines[1], '{"name": "bad", "input_schema": 5}']))
@@ -97,7 +97,7 @@ def test_several_files_are_indexed_one_after_the_other(toolscout: Run, store: st
     assert [summary["new"] for summary in ran.json] == [1, 1]
 
 
-def test_servers_that_share_a_slug_are_told(toolscout: Run, store: str, tmp_path: Path) -> None:
+def test_servers_that_share_a_slug_are_reported(toolscout: Run, store: str, tmp_path: Path) -> None:
     path = tmp_path / "tools.jsonl"
     path.write_text("\n".join(json.dumps({"server": server, "name": "a"}) for server in ("my server", "my-server")))
     ran = toolscout("index", "--tools", str(path), "--store", store)
@@ -137,9 +137,7 @@ def test_without_a_file_the_servers_of_the_config_folder_are_indexed(
     assert toolscout("list", "--tenant", "acme", "--store", store, "--json").json["tools"] == []
 
 
-def test_with_nothing_to_do_that_is_said(
-    toolscout: Run, store: str, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_nothing_to_do_it_says_so(toolscout: Run, store: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
     toolscout("index", "--tools", str(file), "--store", store)
     monkeypatch.delenv("TOOLSCOUT_EMBEDDER")

@@ -1,4 +1,4 @@
-"""Ctrl-C: the command says what became of its work, and exits with 130."""
+"""Ctrl-C: the command says what happened to its work, and exits with 130."""
 
 from __future__ import annotations
 

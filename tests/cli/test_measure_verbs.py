@@ -1,4 +1,4 @@
-"""`toolscout eval`, `bench` and `doctor`: figures that mean what they say."""
+"""`toolscout eval`, `bench` and `doctor`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_figures_are_means_over_the_queries() -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
-    """Give a labelled set."""
+    """Return a labelled set."""
     tools, queries = tmp_path / "tools.jsonl", tmp_path / "queries.jsonl"
     tools.write_text("\n".join(json.dumps(row) for row in TOOLS))
     queries.write_text("\n".join(json.dumps(row) for row in QUERIES) + "\n\n")
@@ -85,20 +85,20 @@ def test_eval_prints_the_documented_figures(toolscout: Run, files: tuple[str, st
 def test_eval_applies_no_threshold_and_says_so(toolscout: Run, files: tuple[str, str]) -> None:
     ran = toolscout("eval", *files, "--json")
     assert ran.json["recall@10"] == 1.0
-    shown = toolscout("eval", *files)
-    assert "No threshold was applied" in shown.out
-    assert "ndcg@10" in shown.out
+    table = toolscout("eval", *files)
+    assert "No threshold was applied" in table.out
+    assert "ndcg@10" in table.out
 
 
 def test_eval_names_every_figure_on_a_terminal_of_80_columns(
     toolscout: Run, files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    shown = toolscout("eval", *files, "--ranker", "keyword").out
-    assert all(name in shown.split() for name in FIGURES)
+    ran = toolscout("eval", *files, "--ranker", "keyword").out
+    assert all(name in ran.split() for name in FIGURES)
 
 
-def test_eval_looks_as_deep_as_it_is_told(toolscout: Run, files: tuple[str, str]) -> None:
+def test_eval_looks_as_deep_as_its_option_says(toolscout: Run, files: tuple[str, str]) -> None:
     ran = toolscout("eval", *files, "-k", "3", "--ranker", "fuzzy", "--json")
     assert {"ndcg@3", "recall@1", "recall@3", "recall@5"} <= set(ran.json)
 
@@ -119,11 +119,11 @@ def test_doctor_finds_nothing_wrong_with_a_good_installation(toolscout: Run, sam
     assert {"python", "settings", "model", "store", "catalogue"} <= set(findings)
     assert all(item["ok"] for item in ran.json)
     assert "128 tools" in findings["catalogue"]["detail"]
-    shown = toolscout("doctor", "--store", sample_store)
-    assert "128 tools" in shown.out
+    table = toolscout("doctor", "--store", sample_store)
+    assert "128 tools" in table.out
 
 
-def test_doctor_makes_no_store_where_there_is_none(toolscout: Run, tmp_path: Path) -> None:
+def test_doctor_does_not_create_a_missing_store(toolscout: Run, tmp_path: Path) -> None:
     ran = toolscout("doctor", "--store", f"sqlite:///{tmp_path / 'typo' / 'catalogue.db'}", "--json")
     findings = {item["what"]: item for item in ran.json}
     assert ran.code == 0
@@ -152,10 +152,10 @@ def test_doctor_names_what_is_wrong_with_its_fix_and_exits_with_one(
     (bad,) = (item for item in ran.json if not item["ok"])
     assert bad["what"] == what
     assert bad["fix"]
-    shown = toolscout("doctor")
-    assert shown.code == 1
-    assert f"bad {what}: " in shown.out
-    assert "fix: " in shown.out
+    table = toolscout("doctor")
+    assert table.code == 1
+    assert f"bad {what}: " in table.out
+    assert "fix: " in table.out
 
 
 def test_serve_warns_of_a_variable_that_is_not_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_serve_warns_of_a_variable_that_is_not_a_setting(tmp_path: Path, monkeyp
     assert "WARNING TOOLSCOUT_POLCY is not a setting, did you mean TOOLSCOUT_POLICY?" in log
 
 
-def test_a_server_that_cannot_be_reached_is_told_with_its_own_remedy_by_doctor_index_and_serve(
+def test_doctor_index_and_serve_report_an_unreachable_server_with_a_fix(
     toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
@@ -175,15 +175,15 @@ def test_a_server_that_cannot_be_reached_is_told_with_its_own_remedy_by_doctor_i
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": entries}))
     remedies = {"inner": '"private": true', "absent": "check the command and the folder in its config"}
-    told = {item["what"]: item["fix"] for item in toolscout("doctor", "--config", str(config), "--json").json}
+    fixes = {item["what"]: item["fix"] for item in toolscout("doctor", "--config", str(config), "--json").json}
     indexed = toolscout("index", "--config", str(config), "--store", "memory:")
     assert indexed.code == 1
     with serving(tmp_path) as gateway:
         asyncio.run(until(lambda: gateway.log.read_text().count(" is down: ") == 2))
         log = gateway.log.read_text()
     for title, remedy in remedies.items():
-        assert remedy in told[f"server {title}"]
-        assert "stderr" not in told[f"server {title}"]
+        assert remedy in fixes[f"server {title}"]
+        assert "stderr" not in fixes[f"server {title}"]
         assert remedy.split()[-1] in indexed.out
         assert remedy in next(line for line in log.splitlines() if f"server {title} is down" in line)
 

@@ -1,4 +1,4 @@
-"""A user's mistake: two lines on stderr that say what to do, an exit code, never a traceback."""
+"""A user's mistake gives an error and a hint on stderr and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Run = Callable[..., Any]
         (("index", "--tools", "x.jsonl", "--sample"), 2, "cannot be combined"),
     ],
 )
-def test_a_mistake_is_told_in_words(
+def test_a_mistake_gives_a_clear_message(
     toolscout: Run, sample_store: str, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     ran = toolscout(*arguments, "--store", sample_store)
@@ -110,7 +110,7 @@ def test_a_store_that_does_not_exist_says_which_do(toolscout: Run, url: str) -> 
         ("policy", "check", "a__b"),
     ],
 )
-def test_whoever_only_looks_makes_no_catalogue_of_a_misspelt_path(
+def test_reading_a_misspelt_path_creates_no_catalogue(
     toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     path = tmp_path / "typo" / "catalogue.db"

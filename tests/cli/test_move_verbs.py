@@ -17,7 +17,9 @@ def copy(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["catalogue.jsonl", "catalogue.jsonl.gz"])
-def test_a_catalogue_goes_into_a_file_and_into_another_store(toolscout, sample_store, copy, tmp_path, embedder, name):
+def test_a_catalogue_is_exported_to_a_file_and_imported_into_another_store(
+    toolscout, sample_store, copy, tmp_path, embedder, name
+):
     path = tmp_path / name
     out = toolscout("export", str(path), "--store", sample_store)
     assert (out.code, out.out) == (0, "")
@@ -37,10 +39,10 @@ def test_a_catalogue_goes_into_a_file_and_into_another_store(toolscout, sample_s
 
 def test_the_summary_is_json_for_programs(toolscout, sample_store, copy, tmp_path):
     path = str(tmp_path / "catalogue.jsonl")
-    said = toolscout("export", path, "--store", sample_store, "--json").json
-    assert said["tools"] > 100
-    assert 0 < said["vectors"] <= said["tools"]
-    assert toolscout("import-catalogue", path, "--store", copy, "--json").json == said
+    report = toolscout("export", path, "--store", sample_store, "--json").json
+    assert report["tools"] > 100
+    assert 0 < report["vectors"] <= report["tools"]
+    assert toolscout("import-catalogue", path, "--store", copy, "--json").json == report
 
 
 def test_decisions_move_and_keys_stay(toolscout, copy, tmp_path, monkeypatch):
@@ -65,7 +67,7 @@ def test_decisions_move_and_keys_stay(toolscout, copy, tmp_path, monkeypatch):
     assert path in toolscout("audit", "--act", "catalogue.import").out
 
 
-def test_a_catalogue_goes_through_a_pipe(toolscout, sample_store, copy):
+def test_a_catalogue_can_be_piped(toolscout, sample_store, copy):
     command = [sys.executable, "-m", "toolscout"]
     out = subprocess.run(
         [*command, "export", "-", "--store", sample_store], capture_output=True, timeout=60, check=True
@@ -111,7 +113,7 @@ def test_a_file_that_cannot_be_used_is_named_and_changes_nothing(toolscout, copy
     assert toolscout("list", "--store", copy, "--json").json["metadata"]["total"] == 0
 
 
-def test_a_file_that_cannot_be_written_is_told(toolscout, sample_store, tmp_path):
+def test_a_file_that_cannot_be_written_is_an_error(toolscout, sample_store, tmp_path):
     ran = toolscout("export", str(tmp_path / "no" / "such" / "folder.jsonl"), "--store", sample_store)
     assert ran.code == 2
     assert "cannot be written" in ran.err

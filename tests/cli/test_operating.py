@@ -1,4 +1,4 @@
-"""The operator's verbs: keys, policy check, changes, approve, and looking at the catalogue as someone else."""
+"""The operator's commands: keys, policy check, changes, approve, and reading the catalogue as another user."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def test_a_key_is_shown_once_and_only_its_prefix_afterwards(toolscout: Run, stor
     assert row["prefix"] == "_".join(text.split("_")[:2])
     assert (row["tenant"], row["user"], row["groups"], row["scopes"]) == ("acme", "ann", ["g1", "g2"], ["tools"])
     assert (row["state"], row["last_used_at"], row["note"]) == ("good", None, "her laptop")
-    shown = toolscout("keys", "list", "--store", store).out
-    assert text not in shown
+    output = toolscout("keys", "list", "--store", store).out
+    assert text not in output
     for said in (row["prefix"], "acme", "ann", "in 90 days", "never", "good", "her laptop"):
-        assert said in shown
+        assert said in output
 
 
 def test_a_revoked_or_expired_key_says_so_and_others_stay(toolscout: Run, store: str) -> None:
@@ -84,15 +84,15 @@ def test_the_list_of_keys_fits_a_terminal_of_80_columns(
     wanted = ("--tenant", "acme", "--user", "ann", "--group", "engineering", "--expires", "90d", "--store", store)
     key = toolscout("keys", "create", *wanted, "--json").json
     toolscout("keys", "revoke", key["id"], "--store", store)
-    shown = toolscout("keys", "list", "--store", store).out
-    row = next(line for line in shown.splitlines() if key["prefix"] in line)
+    output = toolscout("keys", "list", "--store", store).out
+    row = next(line for line in output.splitlines() if key["prefix"] in line)
     assert all(said in row for said in ("revoked", "ann of acme", "engineering", "never", "in 90 days"))
-    assert "scopes" not in shown
+    assert "scopes" not in output
     toolscout("keys", "create", *wanted, "--scope", "tools", "--note", "the laptop that she takes along")
     assert "revoked" in toolscout("keys", "list", "--store", store).out
 
 
-def test_mistakes_with_keys_are_told(toolscout: Run, store: str) -> None:
+def test_mistakes_with_keys_give_clear_messages(toolscout: Run, store: str) -> None:
     for options in (["--expires", "soon"], ["--expires", "2020-01-01"], ["--user", " "], ["--group", "a\nb"]):
         assert toolscout("keys", "create", "--tenant", "acme", *options, "--store", store).code == 2
     assert toolscout("keys", "create", "--store", store).code == 2
@@ -137,9 +137,9 @@ def test_a_decision_is_explained_by_the_rule_that_decides(
     ran = toolscout("policy", "check", key, *who, "--policy", policy, "--store", store, "--json")
     assert (ran.json["see"]["because"], ran.json["call"]["because"]) == (see, call)
     assert ran.code == (0 if ran.json["call"]["allowed"] else 1)
-    shown = toolscout("policy", "check", key, *who, "--policy", policy, "--store", store).out
-    assert see in shown
-    assert call in shown
+    output = toolscout("policy", "check", key, *who, "--policy", policy, "--store", store).out
+    assert see in output
+    assert call in output
 
 
 def test_a_key_that_no_tool_has_is_decided_with_the_nearest(toolscout: Run, index: Run, store: str) -> None:
@@ -151,12 +151,14 @@ def test_a_key_that_no_tool_has_is_decided_with_the_nearest(toolscout: Run, inde
     )
 
 
-def test_a_switched_off_or_held_tool_says_so(toolscout: Run, index: Run, store: str, policy: str) -> None:
+def test_the_reason_is_shown_for_a_disabled_or_quarantined_tool(
+    toolscout: Run, index: Run, store: str, policy: str
+) -> None:
     index(NOTES, POISON)
     toolscout("disable", "notes__sync", "--store", store)
-    asked = ["--as", "ann", "--group", "staff", "--policy", policy, "--store", store]
-    assert "it is disabled" in toolscout("policy", "check", "notes__sync", *asked).out
-    assert "it is held back" in toolscout("policy", "check", "notes__evil", *asked).out
+    arguments = ["--as", "ann", "--group", "staff", "--policy", policy, "--store", store]
+    assert "it is disabled" in toolscout("policy", "check", "notes__sync", *arguments).out
+    assert "it is held back" in toolscout("policy", "check", "notes__evil", *arguments).out
 
 
 def test_a_file_is_checked_alone(toolscout: Run, policy: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -215,14 +217,14 @@ def test_the_doctor_looks_at_policy_and_audit_log(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLSCOUT_POLICY", policy)
     monkeypatch.setenv("TOOLSCOUT_AUDIT", str(tmp_path / "audit.jsonl"))
-    found = {item["what"]: item for item in toolscout("doctor", "--store", store, "--json").json}
-    assert found["policy"]["detail"].endswith("2 allow, 1 deny")
-    assert found["audit log"]["ok"]
+    checks = {item["what"]: item for item in toolscout("doctor", "--store", store, "--json").json}
+    assert checks["policy"]["detail"].endswith("2 allow, 1 deny")
+    assert checks["audit log"]["ok"]
     Path(policy).write_text("[[allow]]")
     monkeypatch.setenv("TOOLSCOUT_AUDIT", str(Path(policy) / "x"))
     ran = toolscout("doctor", "--store", store, "--json")
-    found = {item["what"]: item for item in ran.json}
-    assert (ran.code, found["policy"]["ok"], found["audit log"]["ok"]) == (1, False, False)
+    checks = {item["what"]: item for item in ran.json}
+    assert (ran.code, checks["policy"]["ok"], checks["audit log"]["ok"]) == (1, False, False)
 
 
 # Changes
@@ -303,13 +305,13 @@ def test_changes_of_other_tenants_are_shown_with_what_to_type(toolscout: Run, in
     assert toolscout("approve", "notes__evil", "--tenant", "acme", "--store", store).code == 0
 
 
-def test_a_key_that_nobody_has_is_answered_with_the_nearest(toolscout: Run, index: Run, store: str) -> None:
+def test_an_unknown_key_is_answered_with_similar_keys(toolscout: Run, index: Run, store: str) -> None:
     index(NOTES)
     ran = toolscout("approve", "notes__snyc", "--store", store)
     assert (ran.code, "notes__sync" in ran.err, "nothing was decided" in ran.err) == (1, True, True)
 
 
-def test_what_cannot_be_shown_side_by_side_is_said(toolscout: Run, index: Run, store: str) -> None:
+def test_a_change_that_cannot_be_compared_is_explained(toolscout: Run, index: Run, store: str) -> None:
     index({**NOTES, "icons": [{"src": "a"}]})
     index({**NOTES, "icons": [{"src": "b"}]})
     assert "changed in a part that toolscout does not show" in toolscout("changes", "--store", store).out
@@ -364,6 +366,6 @@ def test_times_are_read_as_people_write_them() -> None:
     ("distance", "said"),
     [(0, "just now"), (-300, "5 minutes ago"), (-7_200, "2 hours ago"), (86_400 * 3, "in 3 days"), (30, "soon")],
 )
-def test_times_are_told_as_people_tell_them(distance: float, said: str) -> None:
+def test_times_are_written_for_people(distance: float, said: str) -> None:
     assert ago(1_000_000 + distance, now=1_000_000) == said
     assert ago(None) == "never"

@@ -35,8 +35,8 @@ def test_several_queries_are_several_results(toolscout: Run, sample_store: str) 
     arguments = ("search", "find a flight", "--also", "cancel a meeting", "--also", "rain", "--threshold", "0")
     ran = toolscout(*arguments, "--store", sample_store, "--json")
     assert [len(result["tools"]) for result in ran.json["results"]] == [10, 10, 10]
-    shown = toolscout(*arguments, "--store", sample_store)
-    assert all(query in shown.out for query in ("find a flight", "cancel a meeting", "rain"))
+    table = toolscout(*arguments, "--store", sample_store)
+    assert all(query in table.out for query in ("find a flight", "cancel a meeting", "rain"))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,9 @@ def test_another_user_sees_what_everyone_sees(toolscout: Run, sample_store: str)
     assert ran.json["tools"][0]["key"] == "gmail__send_email"
 
 
-def test_an_answer_by_words_alone_says_so(toolscout: Run, sample_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_by_words_alone_is_marked_as_degraded(
+    toolscout: Run, sample_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
     ran = toolscout("search", "send email", "--threshold", "0", "--store", sample_store)
     assert "degraded: no embedder is configured" in ran.out

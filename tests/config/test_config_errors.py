@@ -1,4 +1,4 @@
-"""What is wrong in a config file is told with its place, and never with a value that may be secret."""
+"""Errors in a config file name the place, and never show a value that may be secret."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ ENTRIES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("entry", "said"), ENTRIES, ids=[said for _, said in ENTRIES])
-def test_a_bad_entry_is_told_with_file_server_and_field(tmp_path: Path, entry: Any, said: str) -> None:
+def test_the_error_of_a_bad_entry_names_file_server_and_field(tmp_path: Path, entry: Any, said: str) -> None:
     path = tmp_path / "mcp.json"
     assert fail(path, {"mcpServers": {"good": {"command": "x"}, "bad": entry}}).message == f"{path}: server 'bad'{said}"
 
@@ -100,11 +100,11 @@ def test_a_misspelt_field_suggests_the_right_one(tmp_path: Path) -> None:
         ("config.toml", "a = \n", ": invalid TOML: Invalid value (at line 1, column 5)"),
     ],
 )
-def test_a_bad_file_is_told_with_its_line(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_the_error_of_a_bad_file_names_the_line(tmp_path: Path, name: str, text: str, said: str) -> None:
     assert fail(tmp_path / name, text).message == f"{tmp_path / name}{said}"
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent\.json cannot be read: No such file"):
         read_config(tmp_path / "absent.json")
     (tmp_path / "utf16.json").write_bytes("{}".encode("utf-16"))
@@ -203,7 +203,7 @@ FILES = (
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(FILES)
-def test_whatever_stands_in_a_file_it_is_read_or_refused(tmp_path: Path, values: Any) -> None:
+def test_any_file_is_read_or_refused(tmp_path: Path, values: Any) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps(values), "utf-8")
     try:

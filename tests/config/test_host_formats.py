@@ -1,4 +1,4 @@
-"""Every host's way of writing a server down is read into the same ServerConfig."""
+"""The formats of all hosts are read into the same ServerConfig."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON with comments: what plain JSON means never changes, and one value is replaced without touching the rest."""
+"""JSON with comments: plain JSON keeps its meaning, and one value is replaced without other changes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_is_wrong_stays_wrong(text: str) -> None:
         read_jsonc(text)
 
 
-def test_an_error_stands_at_the_line_of_the_original() -> None:
+def test_an_error_names_the_line_of_the_original() -> None:
     with pytest.raises(json.JSONDecodeError) as caught:
         read_jsonc('{\n  // one\n  /* two\n  three */\n  "a" 1\n}')
     assert (caught.value.lineno, caught.value.colno) == (5, 7)

@@ -1,4 +1,4 @@
-"""Several files make one config: the later one wins, and says so."""
+"""Several files make one config: later files have precedence, with a note."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def test_no_file_is_no_server() -> None:
     assert read_config([]).servers == ()
 
 
-def test_variables_come_from_the_process_unless_others_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_come_from_the_process_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.json", {"mcpServers": {"x": {"command": "${TOOLSCOUT_TEST_X}"}}})
     monkeypatch.setenv("TOOLSCOUT_TEST_X", "mine")
     assert read_config(str(path)).servers[0].command == "mine"

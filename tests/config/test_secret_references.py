@@ -1,4 +1,4 @@
-"""Secrets that a config names: in files and in the keyring; what goes wrong is said without any value."""
+"""Secrets from files and from the keyring. No error shows a value."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_header_with_a_line_break_from_a_file_is_refused_without_its_value(tmp
     assert "canary" not in str(caught.value)
 
 
-def test_the_keyring_is_asked_by_service_and_user(tmp_path: Path, memory: Memory) -> None:
+def test_the_keyring_is_read_by_service_and_user(tmp_path: Path, memory: Memory) -> None:
     server = read(tmp_path, "${keyring:git/hub/ann}")
     assert server.env == {"TOKEN": "from-the-keyring"}
     assert "from-the-keyring" not in repr(server)
@@ -110,7 +110,7 @@ def test_a_secret_that_the_keyring_does_not_have_is_named(tmp_path: Path, memory
         read(tmp_path, f"${{keyring:{name}}}")
 
 
-def test_a_locked_keyring_is_told(tmp_path: Path, memory: Memory) -> None:
+def test_a_locked_keyring_is_a_clear_error(tmp_path: Path, memory: Memory) -> None:
     memory.locked = True
     with pytest.raises(ConfigError, match="KeyringLocked") as caught:
         read(tmp_path, "${keyring:git/hub/ann}")
@@ -146,7 +146,7 @@ def test_the_credentials_of_users_are_read_like_all_others(tmp_path: Path) -> No
         ({"ann": {"headers": {"X": "${file:nowhere}"}}}, "toolscout.users.ann.headers.X"),
     ],
 )
-def test_what_is_wrong_with_them_is_said_with_its_place(tmp_path: Path, users: Any, said: str) -> None:
+def test_an_error_names_the_place_of_the_reference(tmp_path: Path, users: Any, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, "t", toolscout={"users": users})
     assert said in caught.value.message

@@ -1,4 +1,4 @@
-"""The registry's `server.json` becomes a server that can be run or dialled."""
+"""The MCP registry's `server.json` becomes a server that toolscout can run or connect to."""
 
 from __future__ import annotations
 

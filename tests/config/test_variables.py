@@ -1,4 +1,4 @@
-"""Variables are filled in where they stand; one that is missing is an error, and never an empty string."""
+"""Variables are filled in. A missing one is an error, never an empty string."""
 
 from __future__ import annotations
 

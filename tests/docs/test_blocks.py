@@ -139,18 +139,18 @@ def check(block: Block, run: Run) -> None:
 
 def check_console(block: Block, run: Run) -> None:
     for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
-        command, _, shown = part.partition("\n")
+        command, _, expected = part.partition("\n")
         if command.startswith(INSTALLS):
             continue
         if command.startswith("make "):
-            check_make(command.split()[1], shown, block.where, run)
+            check_make(command.split()[1], expected, block.where, run)
             continue
         program, *arguments = shlex.split(command)
         assert program == "toolscout", f"{block.where}: a console block may run toolscout alone, not {program}"
         printed = run(program, *arguments)
         assert "Traceback" not in printed, f"{block.where}: {command}\n{printed}"
-        if shown:
-            same(printed, shown, f"{block.where}: {command}")
+        if expected:
+            same(printed, expected, f"{block.where}: {command}")
 
 
 def check_make(target: str, shown: str, where: str, run: Run) -> None:
@@ -191,6 +191,6 @@ def restored_logging() -> Iterator[None]:
 async def test_every_sum_of_tokens_that_is_shown_is_that_of_the_sample(sample_scout: Scout) -> None:
     metadata = (await sample_scout.search_tools("book a meeting room")).metadata
     total = metadata.tokens + metadata.tokens_saved
-    shown = [text for page in (README, *PAGES) for text in _SAVED.findall(page.read_text("utf-8"))]
-    assert len(shown) >= 2
-    assert {int(text.replace(",", "")) for text in shown} == {total}
+    expected = [text for page in (README, *PAGES) for text in _SAVED.findall(page.read_text("utf-8"))]
+    assert len(expected) >= 2
+    assert {int(text.replace(",", "")) for text in expected} == {total}

@@ -58,8 +58,8 @@ def test_no_flag_is_documented_that_does_not_exist(verb):
     page = (DOCS / "cli.md").read_text("utf-8")
     section = re.search(rf"^## [^\n]*`{verb}`.*?(?=^## |\Z)", page, re.S | re.M)[0]
     verbs = [name for name in COMMANDS if f"`{name}`" in section.splitlines()[0]]
-    known = {flag for name in verbs for parameter in COMMANDS[name].params for flag in parameter.opts}
-    assert set(re.findall(r"`(--[a-z-]+)", section)) <= known | {"--help"}
+    flags = {flag for name in verbs for parameter in COMMANDS[name].params for flag in parameter.opts}
+    assert set(re.findall(r"`(--[a-z-]+)", section)) <= flags | {"--help"}
 
 
 def test_the_readme_says_how_to_get_the_command_before_it_uses_it():
@@ -95,12 +95,12 @@ def test_every_error_is_in_the_tree_of_its_docstring():
 
 def emitted():
     """Return the events of the source, each with the names of its fields."""
-    found = {}
+    events = {}
     for path in sorted(Path(errors.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "emit":
-                found.setdefault(node.args[0].value, set()).update(item.arg for item in node.keywords)
-    return found
+                events.setdefault(node.args[0].value, set()).update(item.arg for item in node.keywords)
+    return events
 
 
 def documented_events():
@@ -120,8 +120,8 @@ def test_every_logged_event_is_documented_with_every_field():
 def settings_docstrings():
     tree = ast.parse(Path(settings_module.__file__).read_text("utf-8"))
     body = next(node for node in tree.body if isinstance(node, ast.ClassDef)).body
-    found = {}
+    events = {}
     for field, said in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
-            found[field.target.id] = said.value.value
-    return found
+            events[field.target.id] = said.value.value
+    return events

@@ -1,4 +1,4 @@
-"""The built-in model: unit vectors that depend on their text alone, made on bounded threads off the event loop."""
+"""The built-in model: unit vectors that depend only on their text, made on a few threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def document(name: str, description: str = "") -> Document:
 
 @pytest.fixture(scope="module")
 def model(embedder: Any) -> BuiltinEmbedder:
-    """Give the real model, loaded once for all tests."""
+    """Return the real model, loaded once for all tests."""
     inner: BuiltinEmbedder = embedder.inner
     return inner
 
@@ -74,13 +74,13 @@ async def test_no_texts_make_no_vectors(model: BuiltinEmbedder) -> None:
     assert (await model.embed_documents([])).shape == (0, 384)
 
 
-async def test_progress_is_told_and_ends_at_the_whole(model: BuiltinEmbedder) -> None:
+async def test_progress_is_reported_up_to_the_total(model: BuiltinEmbedder) -> None:
     told: list[tuple[int, int]] = []
     await model.embed_documents([document("x")] * 150, lambda done, of: told.append((done, of)))
     assert told == [(64, 150), (128, 150), (150, 150)]
 
 
-async def test_the_event_loop_goes_on_while_texts_are_embedded(model: BuiltinEmbedder) -> None:
+async def test_embedding_does_not_block_the_event_loop(model: BuiltinEmbedder) -> None:
     long = asyncio.ensure_future(model.embed_documents([document(f"tool {number}") for number in range(128)]))
     turns = 0
     while not long.done():
@@ -125,8 +125,8 @@ async def test_no_more_threads_work_than_are_allowed(model: BuiltinEmbedder, thr
 
 
 async def test_queries_do_not_wait_behind_documents(model: BuiltinEmbedder) -> None:
-    """A query is answered while every document thread is held up: they have threads of their own."""
-    held = BuiltinEmbedder(threads=1)
+    """A query is answered while every document thread is blocked, because queries have their own threads."""
+    blocked = BuiltinEmbedder(threads=1)
     tokenizer, session = model._load(1)
     release = threading.Event()
 
@@ -136,11 +136,11 @@ async def test_queries_do_not_wait_behind_documents(model: BuiltinEmbedder) -> N
                 assert release.wait(60)
             return session.run(*given)
 
-    held._loaded[1] = (tokenizer, Held())
-    documents = asyncio.ensure_future(held.embed_documents([document("x")]))
+    blocked._loaded[1] = (tokenizer, Held())
+    documents = asyncio.ensure_future(blocked.embed_documents([document("x")]))
     async with asyncio.timeout(60):
-        assert (await held.embed_queries(["send"])).shape == (1, 384)
+        assert (await blocked.embed_queries(["send"])).shape == (1, 384)
     assert not documents.done()
     release.set()
     await documents
-    await held.close()
+    await blocked.close()

@@ -1,4 +1,4 @@
-"""An embedder that is down: searches go on by words and say so, indexing goes on, and all is made good later."""
+"""While the embedder is down, searches use words alone and indexing continues. Vectors are added later."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ async def scout(model: HashEmbedder) -> AsyncIterator[Scout]:
 
 
 @pytest.mark.parametrize("ranker", ["hybrid", "semantic", "boosted"])
-async def test_a_search_answers_by_words_and_says_so(scout: Scout, model: HashEmbedder, ranker: str) -> None:
+async def test_a_search_answers_by_words_and_is_marked_as_degraded(
+    scout: Scout, model: HashEmbedder, ranker: str
+) -> None:
     await scout.index_tools(ROWS)
     model.failure = DOWN
     answer = await scout.search_tools("remove a file", ranker=ranker)

@@ -1,4 +1,4 @@
-"""What every embedder gets: remembered queries, a pause after a failure, a check of every vector."""
+"""The wrapper of every embedder: cached queries, a pause after a failure, a check of every vector."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_query_is_embedded_once_while_it_is_remembered(
     assert inner.queries == ["send mail"] * 2
 
 
-async def test_only_what_is_not_remembered_is_asked_for_and_each_once(
+async def test_only_queries_that_are_not_cached_are_embedded_and_each_once(
     guarded: GuardedEmbedder, inner: HashEmbedder
 ) -> None:
     await guarded.embed_queries(["b"])
@@ -96,7 +96,7 @@ async def test_after_a_failure_queries_fail_fast_until_the_window_is_over(
 
 
 async def test_failing_fast_a_thousand_times_holds_on_to_nothing(guarded: GuardedEmbedder, inner: HashEmbedder) -> None:
-    """The remembered error is raised again and again: its traceback must not grow with each time."""
+    """The stored error is raised many times. Its traceback must not grow each time."""
     inner.failure = DOWN
     lengths = set()
     for _ in range(50):
@@ -126,7 +126,7 @@ async def test_what_is_remembered_is_answered_while_the_embedder_is_down(
     assert np.array_equal(await guarded.embed_queries(["a"]), [hash_vector("a")])
 
 
-async def test_documents_are_always_asked_for_and_their_success_ends_the_pause(
+async def test_documents_are_always_embedded_and_their_success_ends_the_pause(
     guarded: GuardedEmbedder, inner: HashEmbedder
 ) -> None:
     inner.failure = DOWN
@@ -149,7 +149,7 @@ async def test_whatever_a_model_raises_is_an_embedder_error(
         await guarded.embed_documents([Document(name="x", server="", description="", parameters="")])
 
 
-async def test_a_caller_who_leaves_does_not_count_as_a_failure(guarded: GuardedEmbedder, inner: HashEmbedder) -> None:
+async def test_a_cancelled_caller_does_not_count_as_a_failure(guarded: GuardedEmbedder, inner: HashEmbedder) -> None:
     waiting = asyncio.Event()
 
     async def never(texts: Sequence[str]) -> Any:

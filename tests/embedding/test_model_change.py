@@ -1,4 +1,4 @@
-"""Another model: its vectors are made beside the old ones, one publication switches, and the two never meet."""
+"""A new model: its vectors are made beside the old ones, and one publication switches to them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def by_meaning(scout: Scout) -> tuple[list[tuple[str, float | None]], str 
 
 
 class Paused(HashEmbedder):
-    """A new model that stops before its first vectors until it is told to go on."""
+    """A new model that waits for the test before it makes its first vectors."""
 
     def __init__(self) -> None:
         super().__init__(NEW, dimension=32)
@@ -124,8 +124,8 @@ async def test_vectors_are_kept_apart_by_model_and_length(path: Path) -> None:
         async with open_with(path, embedder) as scout:
             await scout.index_tools(many(20))
     with closing(sqlite3.connect(path)) as db:
-        kept = db.execute("SELECT model_id, length(vector), count(*) FROM vectors GROUP BY 1, 2 ORDER BY 1").fetchall()
-    assert kept == [(OLD, 128, 20), (NEW, 64, 20)]
+        rows = db.execute("SELECT model_id, length(vector), count(*) FROM vectors GROUP BY 1, 2 ORDER BY 1").fetchall()
+    assert rows == [(OLD, 128, 20), (NEW, 64, 20)]
 
 
 async def test_another_process_with_the_old_model_is_degraded_not_wrong(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A model is a folder: another one takes its place, and one with something missing is a clear error."""
+"""A model is a folder. It can be replaced, and a missing file is a clear error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOCUMENT = Document(name="send mail", server="post", description="Send a letter"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a copy of the built-in model's folder."""
+    """Return a copy of the built-in model's folder."""
     made = tmp_path / "model"
     made.mkdir()
     (made / "model.onnx").symlink_to(BUILTIN / "model.onnx")
@@ -53,7 +53,7 @@ async def test_the_template_writes_the_parts_that_are_there() -> None:
     assert DOCUMENT.text({"server": "{} | ", "name": "{}"}) == "post | send mail"
 
 
-async def test_a_manifest_that_tells_another_dimension_is_a_loud_error(folder: Path) -> None:
+async def test_a_manifest_with_a_wrong_dimension_is_an_error(folder: Path) -> None:
     amend(folder, dimension=256)
     model = BuiltinEmbedder(folder=folder)
     with pytest.raises(DimensionError, match="384 numbers instead of 256"):

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible endpoint, asked over a real connection to a server on this machine."""
+"""An OpenAI-compatible endpoint, over a real connection to a local server."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ async def test_queries_become_unit_vectors(remote: OpenAIEmbedder, endpoint: End
 
 async def test_documents_are_sent_as_text_in_parts_of_128(remote: OpenAIEmbedder, endpoint: Endpoint) -> None:
     documents = [Document(name=f"tool {n}", server="s", description="d", parameters="") for n in range(300)]
-    told: list[tuple[int, int]] = []
-    vectors = await remote.embed_documents(documents, lambda done, of: told.append((done, of)))
+    output: list[tuple[int, int]] = []
+    vectors = await remote.embed_documents(documents, lambda done, of: output.append((done, of)))
     assert [len(body["input"]) for _, body in endpoint.seen] == [128, 128, 44]
     assert endpoint.seen[0][1]["input"][0] == "tool 0 (s): d"
-    assert told == [(128, 300), (256, 300), (300, 300)]
+    assert output == [(128, 300), (256, 300), (300, 300)]
     assert np.allclose(vectors[299], hash_vector("tool 299 (s): d"), atol=1e-6)
 
 
@@ -66,13 +66,13 @@ async def test_no_texts_ask_nothing(remote: OpenAIEmbedder, endpoint: Endpoint) 
     assert endpoint.seen == []
 
 
-async def test_vectors_that_come_in_another_order_are_put_right(remote: OpenAIEmbedder, endpoint: Endpoint) -> None:
+async def test_vectors_in_another_order_are_sorted(remote: OpenAIEmbedder, endpoint: Endpoint) -> None:
     endpoint.manner = "unordered"
     vectors = await remote.embed_queries(["send mail", "delete file"])
     assert np.allclose(vectors[0], hash_vector("send mail"), atol=1e-6)
 
 
-async def test_a_dimension_is_asked_for_and_part_of_the_models_name(endpoint: Endpoint) -> None:
+async def test_a_dimension_is_sent_and_part_of_the_model_id(endpoint: Endpoint) -> None:
     settings = Settings(embedder="openai:small", embedder_url=endpoint.url, embedder_dimension=32)
     made = open_embedder(settings)
     assert made is not None
@@ -92,7 +92,7 @@ async def test_vectors_that_do_not_fit_the_texts_are_refused(
     assert isinstance(await failure(remote), DimensionError)
 
 
-async def test_vectors_of_another_length_than_was_asked_for_are_refused(endpoint: Endpoint) -> None:
+async def test_vectors_of_another_length_than_requested_are_refused(endpoint: Endpoint) -> None:
     endpoint.manner = "too short"
     made = OpenAIEmbedder("small", url=endpoint.url, token="", dimension=32)
     error = await failure(made)
@@ -134,7 +134,7 @@ async def test_an_endpoint_that_never_ends_costs_the_deadline_and_no_more(endpoi
     await made.close()
 
 
-async def test_nobody_at_the_address_is_an_embedder_error(endpoint: Endpoint) -> None:
+async def test_an_unreachable_endpoint_is_an_embedder_error(endpoint: Endpoint) -> None:
     url = endpoint.url
     endpoint.stop()
     made = OpenAIEmbedder("small", url=url, token=KEY)
@@ -148,8 +148,8 @@ async def test_the_key_is_in_no_error_whatever_it_holds(endpoint: Endpoint, toke
     endpoint.manner = manner
     made = OpenAIEmbedder("small", url=endpoint.url, token=token)
     error = await failure(made)
-    told = "".join([*traceback.format_exception(error), repr(error), error.message, error.hint])
-    assert "canary" not in told
+    output = "".join([*traceback.format_exception(error), repr(error), error.message, error.hint])
+    assert "canary" not in output
     assert not any("X-Evil" in headers for headers, _ in endpoint.seen)
     await made.close()
 

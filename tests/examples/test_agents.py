@@ -62,12 +62,12 @@ async def test_the_pydantic_ai_agent_gets_the_tools_of_each_run(
     assert {"shop__refund_order", "shop__send_email", "shop__track_parcel"} <= offered[2]
     assert max(map(len, offered)) <= 4
     parts = [part for message in second.all_messages() for part in message.parts]
-    told = [str(part.content) for part in parts if part.part_kind in ("tool-return", "retry-prompt")]
-    assert [told[0], told[2]] == [
+    results = [str(part.content) for part in parts if part.part_kind in ("tool-return", "retry-prompt")]
+    assert [results[0], results[2]] == [
         "The parcel of order 1042 is on a ship to Bergen.",
         "Refunded 39.00 euros to ann@example.com.",
     ]
-    assert "'order' is missing" in told[1]
+    assert "'order' is missing" in results[1]
 
 
 class ScriptedChat(BaseChatModel):

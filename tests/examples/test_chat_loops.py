@@ -29,10 +29,10 @@ SCRIPT = [
 
 async def talk(name: str, **environment: str) -> str:
     """Run an example with what a user types, and return what it prints."""
-    given = {**os.environ, **environment, "PYTHONUTF8": "1", "NO_PROXY": "127.0.0.1"}
+    variables = {**os.environ, **environment, "PYTHONUTF8": "1", "NO_PROXY": "127.0.0.1"}
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
     done = await asyncio.to_thread(
-        subprocess.run, command, input=SAID, env=given, capture_output=True, text=True, timeout=120
+        subprocess.run, command, input=SAID, env=variables, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -57,22 +57,22 @@ def check_talk(model: ScriptedModel, shown: str) -> None:
 
 async def test_the_chat_on_openais_format() -> None:
     async with scripted_model("/v1/chat/completions", openai_reply, SCRIPT) as model:
-        shown = await talk("openai_chat.py", OPENAI_BASE_URL=f"{model.origin}/v1", OPENAI_API_KEY="secret")
-    check_talk(model, shown)
+        output = await talk("openai_chat.py", OPENAI_BASE_URL=f"{model.origin}/v1", OPENAI_API_KEY="secret")
+    check_talk(model, output)
 
 
 async def test_the_chat_on_openais_format_outlives_arguments_that_are_not_json() -> None:
     script = [[("shop__track_parcel", '{"order": 10')], "Sorry.", "Nothing to do."]
     async with scripted_model("/v1/chat/completions", openai_reply, script) as model:
-        shown = await talk("openai_chat.py", OPENAI_BASE_URL=f"{model.origin}/v1", OPENAI_API_KEY="secret")
-    assert "Nothing to do." in shown
+        output = await talk("openai_chat.py", OPENAI_BASE_URL=f"{model.origin}/v1", OPENAI_API_KEY="secret")
+    assert "Nothing to do." in output
     [told] = model.results(1)
     assert "not JSON" in told
 
 
 async def test_the_chat_on_anthropics_format() -> None:
     async with scripted_model("/v1/messages", anthropic_reply, SCRIPT) as model:
-        shown = await talk("anthropic_chat.py", ANTHROPIC_BASE_URL=model.origin, ANTHROPIC_API_KEY="secret")
-    check_talk(model, shown)
+        output = await talk("anthropic_chat.py", ANTHROPIC_BASE_URL=model.origin, ANTHROPIC_API_KEY="secret")
+    check_talk(model, output)
     blocks = [block for block in model.bodies[3]["messages"][-1]["content"] if block["type"] == "tool_result"]
     assert [block["is_error"] for block in blocks] == [True]

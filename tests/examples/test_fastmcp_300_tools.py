@@ -31,8 +31,8 @@ async def test_a_model_finds_and_calls_one_of_300_tools_that_it_was_never_shown(
         lambda called: f"{called.content[0].text} km",
     ]
     async with Client(parameters) as client:
-        seen, said = await converse(client, script)
+        seen, text = await converse(client, script)
         listed = (await client.call_tool("list_units", {})).structured_content
     assert seen == ["list_units", "tool_search", "execute_tool"]
-    assert said == "42.1648128 km"
+    assert text == "42.1648128 km"
     assert sum(len(units) * (len(units) - 1) for units in listed.values()) == 300

@@ -1,4 +1,4 @@
-"""The web app with request-scoped tools, over HTTP, used by a scripted model for two users and for nobody."""
+"""The web app with request-scoped tools, over HTTP, used by a scripted model for two users and for none."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ async def test_every_user_has_their_own_tools_beside_everybodys(example, era):
         client_as(url, mode=era, **bearer("eve")) as (eve, _),
     ):
         assert (await http.get(f"{url}/health")).json() == {"status": "ok"}
-        seen, said = await converse(ann, script("which invoices are not paid"))
+        seen, text = await converse(ann, script("which invoices are not paid"))
         assert seen == ["tool_search", "execute_tool"]
-        assert "lamp" in said
-        assert "chair" in said
+        assert "lamp" in text
+        assert "chair" in text
         assert "460" in (await converse(bob, script("what is the sum of the sales")))[1]
         for client in (ann, bob, eve):
             assert (await converse(client, script("how many invoices are there, count_invoices")))[1] == "3"

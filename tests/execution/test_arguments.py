@@ -1,4 +1,4 @@
-"""Arguments: what fits goes out as it is, usual slips are repaired and told, the rest says what to change."""
+"""Valid arguments are sent unchanged, common errors are repaired and reported, others are explained."""
 
 import socket
 from typing import Any
@@ -37,8 +37,8 @@ def tool(schema: dict[str, Any] | None = None) -> Tool:
 
 
 def test_arguments_that_fit_go_out_as_they_are() -> None:
-    given = {"city": "Oslo", "days": 3, "limit": None, "tags": ["a"], "where": {"x": 1}}
-    assert validate_arguments(tool(), given) == (given, ())
+    arguments = {"city": "Oslo", "days": 3, "limit": None, "tags": ["a"], "where": {"x": 1}}
+    assert validate_arguments(tool(), arguments) == (arguments, ())
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_arguments_that_fit_go_out_as_they_are() -> None:
         ({"city": "Oslo", "limit": "4"}, {"city": "Oslo", "limit": 4}),
     ],
 )
-def test_the_usual_slips_of_models_are_repaired_and_told(given: Any, sent: dict[str, Any]) -> None:
+def test_common_errors_of_models_are_repaired_and_reported(given: Any, sent: dict[str, Any]) -> None:
     arguments, repairs = validate_arguments(tool(), given)
     assert arguments == sent
     assert repairs
@@ -93,8 +93,8 @@ def test_what_cannot_be_repaired_says_what_to_change_and_sends_nothing(given: An
 
 def test_a_parameter_that_is_called_arguments_is_not_unwrapped() -> None:
     schema = {"type": "object", "properties": {"arguments": {"type": "object"}}}
-    given = {"arguments": {"city": "Oslo"}}
-    assert validate_arguments(tool(schema), given) == (given, ())
+    arguments = {"arguments": {"city": "Oslo"}}
+    assert validate_arguments(tool(schema), arguments) == (arguments, ())
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_parameter_that_is_called_arguments_is_not_unwrapped() -> None:
         {"type": "object", "properties": "none"},
     ],
 )
-def test_a_schema_that_is_itself_broken_hinders_nobody(schema: dict[str, Any]) -> None:
+def test_a_broken_schema_blocks_no_call(schema: dict[str, Any]) -> None:
     assert validate_arguments(tool(schema), {"a": "x"}) == ({"a": "x"}, ())
 
 

@@ -20,12 +20,12 @@ TOOL = Tool(
 )
 
 
-def test_a_call_with_the_version_that_was_shown_goes_out() -> None:
+def test_a_call_with_the_current_version_is_sent() -> None:
     check_definition(TOOL, version="abcdef012345", read_only=True)
     check_definition(TOOL, version=None, read_only=False)
 
 
-def test_a_definition_that_changed_since_is_noticed_and_shown_anew() -> None:
+def test_a_changed_definition_is_refused_with_the_new_one() -> None:
     with pytest.raises(DefinitionChangedError, match="has changed") as caught:
         check_definition(TOOL, version="ffff", read_only=False)
     assert caught.value.details == {"version": TOOL.version, "description": "new", "input_schema": {"type": "object"}}

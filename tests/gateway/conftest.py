@@ -17,7 +17,7 @@ from toolscout.settings import Settings
 
 @dataclass
 class Open:
-    """A gateway that is running, and what stands behind it."""
+    """A running gateway, and its scout and servers."""
 
     gateway: Gateway
     scout: Scout
@@ -25,13 +25,13 @@ class Open:
 
     @property
     def server(self) -> Any:
-        """Return what the SDK's in-memory client connects to."""
+        """Return the server that the SDK's in-memory client connects to."""
         return self.gateway.server
 
 
 @pytest.fixture
 def open_gateway(open_scout):
-    """Give what opens a gateway over scripted servers."""
+    """Return a function that opens a gateway over scripted servers."""
 
     @asynccontextmanager
     async def opened(
@@ -48,7 +48,7 @@ def open_gateway(open_scout):
 
 @pytest.fixture
 def demo() -> Scripted:
-    """Give a server with a few tools of different kinds."""
+    """Return a server with a few tools of different kinds."""
     server = Scripted("demo")
     number = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
     reads = {"readOnlyHint": True}

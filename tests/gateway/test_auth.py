@@ -1,4 +1,4 @@
-"""Who is let in over HTTP: tokens of a real issuer and API keys; whatever is wrong with either, nothing is asked."""
+"""Authentication over HTTP, with tokens of a real issuer and with API keys."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ FAR = 4_000
 
 @pytest.fixture(scope="module")
 def issuer():
-    """Give a real issuer."""
+    """Return a real issuer."""
     with running_issuer() as running:
         yield running
 
 
 @pytest.fixture
 def tools():
-    """Give a server with one tool."""
+    """Return a server with one tool."""
     server = Scripted("demo")
     server.tool("echo", description="Say back what was said", annotations={"readOnlyHint": True})
     return server
@@ -93,7 +93,7 @@ BAD = {
 
 
 @guarantee("auth:token")
-async def test_a_token_with_anything_wrong_is_refused_and_the_store_is_not_asked(issuer, tools):
+async def test_a_token_with_anything_wrong_is_refused_without_reading_the_store(issuer, tools):
     async with guarded({"acme": [tools]}, issuer=issuer, reindex_interval_s=60) as served:
         assert (await served.ask(issuer.token(), "tools/list")).status_code == 200
         served.store.used.clear()
@@ -102,8 +102,8 @@ async def test_a_token_with_anything_wrong_is_refused_and_the_store_is_not_asked
             raw = {"Authorization": f"Bearer {token}".encode("latin-1")}
             response = await served.http.post(served.url, content=b"{}", headers=raw)
             assert response.status_code == 401, wrong
-            said = response.headers["www-authenticate"]
-            assert said.startswith("Bearer ") and WHERE in said, wrong
+            header = response.headers["www-authenticate"]
+            assert header.startswith("Bearer ") and WHERE in header, wrong
             assert token not in response.text, wrong
         assert served.store.used == []
         assert "/evil" not in issuer.asked
@@ -135,7 +135,7 @@ async def test_no_header_another_scheme_or_a_token_in_the_query_is_refused(issue
 
 
 @guarantee("auth:token")
-async def test_a_good_token_speaks_for_its_tenant_user_and_groups(issuer, tools):
+async def test_a_valid_token_identifies_its_tenant_user_and_groups(issuer, tools):
     async with guarded({"acme": [tools]}, issuer=issuer, surface="all") as served:
         assert await served.names(issuer.token()) == ["demo__echo"]
         assert await served.names(issuer.token(tenant="other")) == []
@@ -149,11 +149,11 @@ async def test_the_metadata_says_where_tokens_come_from(issuer):
     async with guarded(issuer=issuer, auth_scope="tools") as served:
         origin = served.url.removesuffix("/mcp")
         for path in (METADATA, f"{METADATA}/mcp"):
-            said = (await served.http.get(origin + path)).json()
-            assert said["resource"] == AUDIENCE
-            assert said["authorization_servers"] == [issuer.url]
-            assert said["scopes_supported"] == ["tools"]
-            assert said["bearer_methods_supported"] == ["header"]
+            document = (await served.http.get(origin + path)).json()
+            assert document["resource"] == AUDIENCE
+            assert document["authorization_servers"] == [issuer.url]
+            assert document["scopes_supported"] == ["tools"]
+            assert document["bearer_methods_supported"] == ["header"]
     async with guarded() as served:
         assert (await served.http.get(served.url.removesuffix("/mcp") + METADATA)).status_code == 404
         refused = await served.ask("x", "tools/list")
@@ -162,7 +162,7 @@ async def test_the_metadata_says_where_tokens_come_from(issuer):
 
 
 @guarantee("auth:token")
-async def test_a_missing_scope_is_told_as_such(issuer):
+async def test_a_missing_scope_is_reported_as_insufficient_scope(issuer):
     async with guarded(issuer=issuer, auth_scope="tools") as served:
         for token in (issuer.token(), issuer.token(scope="other toolsmith"), await served.key("acme", scopes=["x"])):
             refused = await served.ask(token, "tools/list")
@@ -189,15 +189,15 @@ async def test_a_new_key_of_the_issuer_is_found_and_an_old_one_goes(issuer):
 
 
 @guarantee("auth:token")
-async def test_an_issuer_that_is_down_costs_nobody_whose_key_is_known(issuer):
+async def test_cached_keys_verify_tokens_while_the_issuer_is_down(issuer):
     async with guarded(issuer=issuer) as served:
-        known = issuer.token()
-        assert (await served.ask(known, "tools/list")).status_code == 200
+        valid = issuer.token()
+        assert (await served.ask(valid, "tools/list")).status_code == 200
         issuer.down = True
         try:
             for _ in range(3):
                 served.clock.now += TTL_S + 1
-                assert (await served.ask(known, "tools/list")).status_code == 200
+                assert (await served.ask(valid, "tools/list")).status_code == 200
             stranger = issuer.token(headers={"kid": "unheard-of"})
             assert (await served.ask(stranger, "tools/list")).status_code == 401
         finally:
@@ -208,7 +208,7 @@ async def test_an_issuer_that_is_down_costs_nobody_whose_key_is_known(issuer):
 
 
 @guarantee("auth:token")
-async def test_an_issuer_that_never_answered_lets_nobody_in_until_it_does(issuer):
+async def test_no_token_is_accepted_before_the_issuer_answers(issuer):
     async with guarded(issuer=issuer) as served:
         issuer.down = True
         try:
@@ -265,7 +265,7 @@ async def test_a_key_that_was_just_looked_up_costs_no_query_for_a_second():
 
 
 @guarantee("access:fails-closed")
-async def test_whatever_fails_while_asking_who_it_is_lets_nobody_in(tools):
+async def test_any_failure_of_authentication_denies_access(tools):
     async def broken(_number):
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""Everything the gateway holds is one caller's: lists, results, calls that wait, sessions, resources, announcements."""
+"""Lists, results, pending calls, sessions, resources and notifications belong to one caller."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server(key, *names):
 
 @pytest.fixture
 def crm():
-    """Give the server of one tenant: it asks back, says a lot, and has a resource and a prompt."""
+    """Return the server of one tenant, which asks questions, returns long results, and has a resource and a prompt."""
     made = server("crm", "list_customers", "shared_name")
 
     async def asks(call):
@@ -97,17 +97,17 @@ ASKED = [
 
 
 @guarantee("access:absent-equals-forbidden")
-async def test_a_forbidden_tool_cannot_be_told_from_an_absent_one(crm):
-    """The same questions are asked where the hidden tools are, and where they never were."""
+async def test_a_forbidden_tool_looks_like_an_absent_one(crm):
+    """The same requests are sent to a gateway with hidden tools and to one without them."""
     policy = parse_policy('[[allow]]\nwho = ["tenant:acme"]\ntools = ["crm__list_customers"]\n')
     bare = server("crm", "list_customers")
     worlds = []
     for tools in ({"acme": [crm], "zeta": [server("hr", "list_staff")]}, {"acme": [bare]}):
         async with guarded(tools, policy=policy, surface="browse") as served:
             tokens = await served.key("acme", "ann"), await served.key("zeta", "zoe")
-            asked = [(token, *question) for token in tokens for question in ASKED]
+            requests = [(token, *question) for token in tokens for question in ASKED]
             worlds.append(
-                [re.sub(r"took_ms\W+[\d.]+", "", json.dumps(await served.call(*question))) for question in asked]
+                [re.sub(r"took_ms\W+[\d.]+", "", json.dumps(await served.call(*question))) for question in requests]
             )
             worlds[-1] += [json.dumps(await served.told(token, "tools/list")) for token in tokens]
     for question, there, gone in zip([*ASKED, *ASKED, "the lists", "the lists"], *worlds, strict=True):
@@ -116,7 +116,7 @@ async def test_a_forbidden_tool_cannot_be_told_from_an_absent_one(crm):
 
 
 @guarantee("access:absent-equals-forbidden")
-async def test_what_may_be_seen_and_not_called_says_so(crm):
+async def test_a_visible_tool_that_may_not_be_called_gives_a_clear_error(crm):
     policy = parse_policy('[[allow]]\nwho = ["tenant:acme"]\nmay = "see"\n')
     async with guarded({"acme": [crm]}, policy=policy) as served:
         acme = await served.key("acme", "ann")
@@ -128,7 +128,7 @@ async def test_what_may_be_seen_and_not_called_says_so(crm):
 
 
 @guarantee("load:limits")
-async def test_one_call_too_many_is_a_tool_error_that_says_when_to_come_again(crm):
+async def test_a_call_over_the_limit_is_a_tool_error_with_the_time_to_retry(crm):
     policy = parse_policy('[limits]\ncalls_per_minute = 2\n\n[[allow]]\nwho = ["anyone"]\n')
     async with guarded({"acme": [crm]}, policy=policy) as served:
         ann, bob = await served.key("acme", "ann"), await served.key("acme", "bob")
@@ -143,13 +143,13 @@ async def test_one_call_too_many_is_a_tool_error_that_says_when_to_come_again(cr
 
 
 @guarantee("tenant:isolation")
-async def test_a_session_serves_only_who_opened_it(crm):
+async def test_a_session_serves_only_the_caller_that_opened_it(crm):
     async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}, surface="all") as served:
         ann, second, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "ann"), ("zeta", "zoe"))]
         opened = await served.post(ann, HANDSHAKE)
         session = opened.headers["mcp-session-id"]
-        told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        assert (await served.post(ann, told, Mcp_Session_Id=session)).status_code == 202
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await served.post(ann, initialized, Mcp_Session_Id=session)).status_code == 202
         wanted = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
         absent = await served.post(zoe, wanted, Mcp_Session_Id="0" * 32)
         for thief in (zoe, second):
@@ -175,7 +175,7 @@ async def test_a_session_of_a_key_that_is_revoked_ends_with_it(crm):
 
 
 @guarantee("tenant:isolation")
-async def test_a_call_that_waits_is_answered_only_by_who_made_it(crm):
+async def test_only_the_owner_of_a_pending_call_can_answer_it(crm):
     async with guarded({"acme": [crm], "zeta": [crm]}) as served:
         ann, bob, zoe = [await served.key(*who) for who in (("acme", "ann"), ("acme", "bob"), ("zeta", "zoe"))]
         wanted = {"name": "call_tool", "arguments": {"name": "crm__delete_customer", "arguments": {}}}
@@ -209,7 +209,7 @@ async def test_a_result_that_was_cut_is_read_only_by_whose_it_is(crm):
 
 
 @guarantee("tenant:isolation", "access:absent-equals-forbidden")
-async def test_resources_and_prompts_are_for_who_may_call_something_of_their_server(crm):
+async def test_resources_and_prompts_are_for_callers_of_their_server(crm):
     async with guarded({"acme": [crm], "zeta": [server("hr", "list_staff")]}) as served:
         acme, zeta = await served.key("acme", "ann"), await served.key("zeta", "zoe")
         uri = "toolscout://servers/crm/crm://terms"
@@ -224,13 +224,13 @@ async def test_resources_and_prompts_are_for_who_may_call_something_of_their_ser
             ("resources/read", {"uri": uri}, {"uri": "toolscout://servers/abc/crm://terms"}),
             ("prompts/get", {"name": "crm__greet"}, {"name": "abc__greet"}),
         ):
-            told = [(await served.told(zeta, method, params))["error"] for params in (mine, absent)]
-            assert told[0]["message"] == told[1]["message"]
-            assert told[0]["code"] == told[1]["code"]
+            errors = [(await served.told(zeta, method, params))["error"] for params in (mine, absent)]
+            assert errors[0]["message"] == errors[1]["message"]
+            assert errors[0]["code"] == errors[1]["code"]
 
 
 @guarantee("tenant:isolation")
-async def test_a_change_is_told_to_those_who_see_it_and_to_no_others(crm):
+async def test_a_change_is_notified_only_to_callers_who_can_see_it(crm):
     hr = server("hr", "list_staff")
 
     def connect(served, token):
@@ -258,7 +258,7 @@ async def test_a_change_is_told_to_those_who_see_it_and_to_no_others(crm):
 
 
 @guarantee("auth:no-passthrough", "tenant:isolation")
-async def test_no_credential_goes_downstream_and_tenants_have_sessions_of_their_own(tmp_path):
+async def test_no_credential_is_sent_downstream_and_each_tenant_has_its_own_session(tmp_path):
     store = f"sqlite:///{tmp_path / 'catalogue.db'}"
     with fake_http() as own, fake_http() as common:
         keys = {}
@@ -296,9 +296,13 @@ async def test_no_credential_goes_downstream_and_tenants_have_sessions_of_their_
 
 
 @guarantee("access:fails-closed")
-async def test_a_request_that_nobody_verified_is_for_nobody(crm):
+async def test_an_unverified_request_is_refused(crm):
     async with guarded({"local": [crm]}) as served, Client(served.gateway.server, mode="legacy") as client:
         # In memory there is no HTTP server that could have verified anybody.
-        for asked in (client.list_tools(), client.list_resources(), client.call_tool("search_tools", {"query": "x"})):
+        for requests in (
+            client.list_tools(),
+            client.list_resources(),
+            client.call_tool("search_tools", {"query": "x"}),
+        ):
             with pytest.raises(Exception, match="the request is not authenticated"):
-                await asked
+                await requests

@@ -1,4 +1,4 @@
-"""The database is away: whoever was let in stays in, and nobody is told that a good key is bad."""
+"""While the database is down, verified callers keep access, and no valid key is called invalid."""
 
 from __future__ import annotations
 
@@ -25,16 +25,14 @@ ASK_AGAIN_S = 5.01
 
 @pytest.fixture
 def tools() -> Scripted:
-    """Give a server with one tool."""
+    """Return a server with one tool."""
     server = Scripted("demo")
     server.tool("echo", description="Say back what was said")
     return server
 
 
 @guarantee("store:down")
-async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
-    fragile: PostgresServer, tools: Scripted
-) -> None:
+async def test_cached_keys_still_work_while_the_database_is_down(fragile: PostgresServer, tools: Scripted) -> None:
     with psycopg.connect(fragile.url, autocommit=True) as admin:
         admin.execute("DROP DATABASE IF EXISTS keys_down WITH (FORCE)")
         admin.execute("CREATE DATABASE keys_down")
@@ -73,7 +71,7 @@ async def test_keys_that_were_looked_up_still_open_when_the_database_is_away(
 
 
 @guarantee("store:down")
-async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted) -> None:
+async def test_a_key_works_even_if_its_last_use_cannot_be_stored(tools: Scripted) -> None:
     async with guarded({"acme": [tools]}) as served:
         good = await served.key("acme")
         served.store._store.connection.execute("PRAGMA query_only = ON")
@@ -83,7 +81,7 @@ async def test_a_key_opens_where_its_use_cannot_be_written_down(tools: Scripted)
 
 
 @guarantee("store:down")
-async def test_an_outage_does_not_fill_the_log_with_those_who_must_try_again(
+async def test_an_outage_does_not_fill_the_log_with_retries(
     fragile: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with psycopg.connect(fragile.url, autocommit=True) as admin:

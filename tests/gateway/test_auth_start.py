@@ -1,4 +1,4 @@
-"""When callers must identify themselves, when there is no start, and how an edit of the policy counts without one."""
+"""When authentication is required, when the gateway does not start, and live edits of the policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRITER = '[[allow]]\nwho = ["user:ann"]\n\n[[deny]]\nwho = ["anyone"]\ntools = [
 
 
 @guarantee("auth:default")
-def test_it_is_asked_beyond_loopback_always_and_on_loopback_when_wanted():
+def test_authentication_is_optional_on_loopback_and_required_elsewhere():
     for host in ("127.0.0.1", "localhost", "::1"):
         assert not requires_authentication(host, auth=False, issuer="", insecure_no_auth=False)
         assert requires_authentication(host, auth=True, issuer="", insecure_no_auth=False)
@@ -51,7 +51,7 @@ def test_it_is_asked_beyond_loopback_always_and_on_loopback_when_wanted():
         (["--http", "8080"], {"TOOLSCOUT_POLICY": "absent.toml", "TOOLSCOUT_AUTH_ISSUER": ""}, "absent.toml"),
     ],
 )
-def test_where_nobody_could_come_in_or_anybody_could_there_is_no_start(
+def test_it_does_not_start_if_nobody_or_everybody_could_authenticate(
     toolscout, monkeypatch, tmp_path, options, environment, said
 ):
     for name, value in environment.items():
@@ -147,7 +147,7 @@ async def test_a_running_gateway_follows_its_policy_and_takes_keys_and_tokens(tm
 
 
 async def until(condition):
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(WAIT_S):
         while not condition():  # noqa: ASYNC110 - a file of another process
             await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Calls through the gateway: the result that comes back is the server's own, in both eras."""
+"""Calls through the gateway return the server's own result, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 
 
 async def called(client, tool, name, arguments=None, **more):
-    given = {"name": name, **({"arguments": arguments} if arguments is not None else {}), **more}
-    return await client.request("tools/call", {"name": tool, "arguments": given})
+    params = {"name": name, **({"arguments": arguments} if arguments is not None else {}), **more}
+    return await client.request("tools/call", {"name": tool, "arguments": params})
 
 
 @guarantee("proto:passthrough")
 @ERAS
-async def test_fields_that_nobody_knows_survive_on_the_way_through(open_gateway, demo, era):
+async def test_unknown_fields_survive_the_gateway(open_gateway, demo, era):
     result = {
         "content": [
             {"type": "text", "text": "hi", "vendorInner": {"a": None}},
@@ -72,8 +72,8 @@ async def test_progress_of_the_server_reaches_the_agent(open_gateway, demo, era)
         seen.append((progress, total, message))
 
     async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
-        given = {"name": "call_tool", "arguments": {"name": "demo__work"}}
-        await client.request("tools/call", given, on_progress=on_progress)
+        params = {"name": "call_tool", "arguments": {"name": "demo__work"}}
+        await client.request("tools/call", params, on_progress=on_progress)
     assert seen == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
 
@@ -99,7 +99,7 @@ async def test_an_agent_that_gives_up_ends_the_call_at_the_server(open_gateway, 
 
 @guarantee("proto:passthrough")
 @ERAS
-async def test_slips_in_the_arguments_are_repaired_and_told(open_gateway, demo, era):
+async def test_small_errors_in_the_arguments_are_repaired_and_reported(open_gateway, demo, era):
     async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
         got = await called(client, "call_read_tool", "demo__count_sheep", '{"count": "3"}')
         assert demo.calls[-1].arguments == {"count": 3}
@@ -118,8 +118,8 @@ async def test_slips_in_the_arguments_are_repaired_and_told(open_gateway, demo, 
 @ERAS
 async def test_a_definition_that_changed_since_it_was_found_is_not_called(open_gateway, demo, era):
     async with open_gateway(demo) as opened, raw_client(opened.server, era) as client:
-        found = await client.request("tools/call", {"name": "search_tools", "arguments": {"query": "count sheep"}})
-        hit = found["structuredContent"]["tools"][0]
+        answer = await client.request("tools/call", {"name": "search_tools", "arguments": {"query": "count sheep"}})
+        hit = answer["structuredContent"]["tools"][0]
         assert hit["key"] == "demo__count_sheep"
         good = await called(client, hit["call_with"], hit["key"], {"count": 1}, version=hit["version"])
         assert not good.get("isError")
@@ -146,23 +146,23 @@ async def test_the_reading_door_refuses_a_tool_that_may_write(open_gateway, demo
 
 
 async def refusals(opened, era, key):
-    """Say everything that the gateway answers about a key that the caller may not see."""
-    said = []
+    """Return everything that the gateway answers about a key that the caller may not see."""
+    answers = []
     async with raw_client(opened.server, era) as client:
         for tool, where in (("call_tool", "name"), ("get_tool_details", "names"), ("get_related_tools", "name")):
             answer = await client.request("tools/call", {"name": tool, "arguments": {where: key}})
             assert answer["isError"] is True
-            said.append(answer)
+            answers.append(answer)
         with pytest.raises(MCPError) as raised:
             await client.request("tools/call", {"name": key, "arguments": {}})
-        said.append((raised.value.code, raised.value.message, raised.value.data))
-        said.append(await client.request("tools/list"))
-    return said
+        answers.append((raised.value.code, raised.value.message, raised.value.data))
+        answers.append(await client.request("tools/list"))
+    return answers
 
 
 @guarantee("access:absent-equals-forbidden")
 @ERAS
-async def test_a_hidden_tool_and_an_absent_one_answer_alike(open_gateway, demo, era):
+async def test_a_hidden_tool_and_an_absent_one_give_the_same_answer(open_gateway, demo, era):
     key = "demo__secret_ledger"
     async with open_gateway(demo, surface="browse", core=[key]) as opened:
         absent = await refusals(opened, era, key)
@@ -269,13 +269,13 @@ async def test_wrong_arguments_are_a_result_that_says_what_to_change(open_gatewa
 
 
 @guarantee("proto:malformed")
-async def test_a_misspelt_filter_is_told_and_never_left_out(open_gateway, demo):
+async def test_a_misspelt_filter_is_an_error_and_never_ignored(open_gateway, demo):
     async with open_gateway(demo, surface="browse") as opened, raw_client(opened.server, "2026-07-28") as client:
-        asked = {"name": "search_tools", "arguments": {"query": "echo", "server": "demo"}}
-        error = (await client.request("tools/call", asked))["structuredContent"]["error"]
+        request = {"name": "search_tools", "arguments": {"query": "echo", "server": "demo"}}
+        error = (await client.request("tools/call", request))["structuredContent"]["error"]
         assert (error["code"], error["suggestions"][0]) == ("invalid_arguments", "servers")
-        asked = {
+        request = {
             "name": "list_categories",
             "arguments": {"random_string": "hosts send one where there is nothing to send"},
         }
-        assert "isError" not in await client.request("tools/call", asked)
+        assert "isError" not in await client.request("tools/call", request)

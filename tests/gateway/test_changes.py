@@ -1,4 +1,4 @@
-"""Clients are told when a list has changed, in both eras; and only then."""
+"""Clients are notified when a list has changed, and only then, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scripted import text
 pytestmark = guarantee("proto:list-stable")
 
 
-async def test_a_client_of_2026_is_told_on_its_stream(open_gateway, demo):
+async def test_a_client_of_2026_is_notified_on_its_stream(open_gateway, demo):
     async with (
         open_gateway(demo, surface="all") as opened,
         Client(opened.server, mode="2026-07-28") as client,
@@ -28,7 +28,7 @@ async def test_a_client_of_2026_is_told_on_its_stream(open_gateway, demo):
         assert "demo__new_one" in [tool.name for tool in (await client.list_tools()).tools]
 
 
-async def test_a_client_of_the_handshake_era_is_told_on_its_connection(open_gateway, demo):
+async def test_a_handshake_client_is_notified_on_its_connection(open_gateway, demo):
     told: asyncio.Queue = asyncio.Queue()
 
     async def handler(message):

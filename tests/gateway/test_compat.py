@@ -1,4 +1,4 @@
-"""The registry surface: agents written for those systems find the names, defaults and fields that they know."""
+"""The registry surface has the names, defaults and fields that agents of other systems use."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ async def test_the_finder_returns_one_tool_with_the_fields_of_its_document(conne
 
 async def test_the_finder_keeps_to_the_best_services_and_the_number_of_tools(connect):
     async with connect() as client:
-        asked = {"natural_language_query": "time and timezones", "top_n_tools": 10}
+        arguments = {"natural_language_query": "time and timezones", "top_n_tools": 10}
         paths = {
-            hit["service_path"] for hit in await found(client, "intelligent_tool_finder", **asked, top_k_services=1)
+            hit["service_path"] for hit in await found(client, "intelligent_tool_finder", **arguments, top_k_services=1)
         }
         assert paths == {"/currenttime"}
-        assert len(await found(client, "intelligent_tool_finder", **asked, top_k_services=3)) > 2
+        assert len(await found(client, "intelligent_tool_finder", **arguments, top_k_services=3)) > 2
 
 
 async def test_the_finder_needs_a_query_or_tags(connect):

@@ -1,4 +1,4 @@
-"""The public conformance suite and the Inspector against the gateway; what cannot pass is listed with its reason."""
+"""The public conformance suite and the Inspector against the gateway, with a list of known exceptions."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ async def test_the_inspector_lists_and_calls_over_http_and_stdio(tmp_path, every
         assert tools == ["search_tools", "get_tool_details", "call_read_tool", "call_tool", "everything__echo"]
         called = ["--method", "tools/call", "--tool-name", "everything__echo", "--tool-arg", "message=hi"]
         assert (await inspected(*target, *called))["content"][0]["text"] == "Echo: hi"
-    found = ["--method", "tools/call", "--tool-name", "search_tools", "--tool-arg", "query=echo a message"]
+    search = ["--method", "tools/call", "--tool-name", "search_tools", "--tool-arg", "query=echo a message"]
     command = serve_command(tmp_path)
     host = tmp_path / "host.json"
     host.write_text(json.dumps({"mcpServers": {"toolscout": {"command": command[0], "args": command[1:]}}}))
-    answer = await inspected("--config", str(host), "--server", "toolscout", *found)
+    answer = await inspected("--config", str(host), "--server", "toolscout", *search)
     assert answer["structuredContent"]["tools"][0]["key"] == "everything__echo"

@@ -1,4 +1,4 @@
-"""Refused requests are logged: from where and why, never the secret, and a flood does not fill the log."""
+"""Refused requests are logged with address and reason, without secrets, and at a limited rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 async def refused(served: Guarded, token: str | None, logged: pytest.LogCaptureFixture, **headers: str) -> str:
-    """Send a request that is refused, and return what the log says of it."""
+    """Send a request that is refused, and return its log line."""
     logged.clear()
     assert (await served.post(token, {}, **headers)).status_code in (401, 403)
     (line,) = logged.messages
@@ -57,11 +57,11 @@ async def test_a_missing_scope_a_foreign_host_and_a_foreign_page_are_in_the_log(
     async with guarded(reindex_interval_s=60, auth_scope="tools") as served:
         key = await served.key("acme")
         assert await refused(served, key, logged) == "403: the key or token does not allow this"
-        said = await refused(served, key, logged, Host="evil.example")
-        assert said == "403: the Host 'evil.example' is not served here"
-        said = await refused(served, key, logged, Origin="https://evil.example/\x1b[31m" + "x" * 500)
-        assert said.startswith("403: the Origin 'https://evil.example/\\x1b[31mxxx")
-        assert len(said) < 300
+        line = await refused(served, key, logged, Host="evil.example")
+        assert line == "403: the Host 'evil.example' is not served here"
+        line = await refused(served, key, logged, Origin="https://evil.example/\x1b[31m" + "x" * 500)
+        assert line.startswith("403: the Origin 'https://evil.example/\\x1b[31mxxx")
+        assert len(line) < 300
 
 
 async def test_a_flood_is_counted_and_does_not_fill_the_log(logged: pytest.LogCaptureFixture) -> None:
@@ -89,7 +89,7 @@ async def test_a_flood_is_counted_and_does_not_fill_the_log(logged: pytest.LogCa
     assert len(lines) == 2
 
 
-async def test_what_is_not_ready_turned_nobody_away(logged: pytest.LogCaptureFixture) -> None:
+async def test_an_unready_response_is_not_logged_as_a_refusal(logged: pytest.LogCaptureFixture) -> None:
     async def unready(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 503, "headers": []})
 

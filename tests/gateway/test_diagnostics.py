@@ -1,4 +1,4 @@
-"""What load balancers ask: a replica is alive while it serves, and ready only while its store answers."""
+"""Health checks: a replica is alive while it serves, and ready only while its store answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_store_that_fails_makes_it_unready_and_one_that_is_back_ready_ag
     assert await readiness.reasons() == []
 
 
-async def test_a_store_that_hangs_is_asked_once_and_not_waited_for(monkeypatch):
+async def test_a_store_that_hangs_gets_one_ping_and_does_not_block_probes(monkeypatch):
     monkeypatch.setattr(diagnostics, "PING_S", 0.02)
     scout = FakeScout()
     readiness = Readiness(scout)

@@ -1,4 +1,4 @@
-"""The whole way, with real processes at both ends: clients and servers of both eras, over stdio and HTTP."""
+"""End to end with real processes: clients and servers of both eras, over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def connected(folder, transport, era):
 
 
 async def until_found(client, query, key):
-    """Search until the servers behind are indexed; return the hit."""
+    """Search until the servers are indexed, and return the hit."""
     async with asyncio.timeout(WAIT_S):
         while True:
             got = await client.call_tool("search_tools", {"query": query, "detail": "full"})

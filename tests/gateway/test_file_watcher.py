@@ -1,4 +1,4 @@
-"""Edits of the config are followed without a restart; a broken edit is told and changes nothing."""
+"""Edits of the config are applied without a restart. A broken edit is reported and changes nothing."""
 
 from __future__ import annotations
 

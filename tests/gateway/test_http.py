@@ -1,4 +1,4 @@
-"""The gateway on HTTP, as a real process: who may speak to it, what it does with nonsense, how it ends."""
+"""The gateway on HTTP, as a real process: allowed hosts, malformed requests, and shutdown."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ CALL_HEADERS = {**LIST_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "call_to
 
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory):
-    """Give a fake server that writes down whatever reaches it."""
+    """Return a fake server that records every request."""
     return fake(tmp_path_factory.mktemp("fake"), "fake", "--names", "echo")
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, behind):
-    """Give one real process for the whole module: it has to survive everything that is sent to it."""
+    """Return one real process for the whole module, which must survive all requests."""
     folder = tmp_path_factory.mktemp("gateway")
     write_config(folder, behind.config)
     with serving(folder) as process:
@@ -72,11 +72,11 @@ def sent(gateway, body, headers=HEADERS, method="POST", path="/mcp", **more):
 
 
 def good(gateway):
-    """Say whether a good request is answered."""
+    """Tell whether a valid request is answered."""
     status, body = sent(gateway, json.dumps(LIST).encode(), LIST_HEADERS)
     text = body.decode()
-    found = json.loads(text.split("data: ", 1)[1].splitlines()[0] if text.startswith("event") else text)
-    return status == 200 and found["result"]["tools"][0]["name"] == "search_tools"
+    message = json.loads(text.split("data: ", 1)[1].splitlines()[0] if text.startswith("event") else text)
+    return status == 200 and message["result"]["tools"][0]["name"] == "search_tools"
 
 
 @guarantee("egress:origin")
@@ -227,7 +227,7 @@ def test_beyond_loopback_any_name_may_be_used_but_no_page_is_trusted():
 
 @guarantee("fault:orphans")
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_in_good_order_also_with_clients_connected(tmp_path, stop):
+async def test_a_signal_stops_it_cleanly_with_clients_connected(tmp_path, stop):
     with serving(tmp_path) as gateway:
         async with Client(gateway.url, mode="legacy") as client:
             await client.list_tools()
@@ -237,7 +237,7 @@ async def test_a_signal_ends_it_in_good_order_also_with_clients_connected(tmp_pa
 
 
 @guarantee("proto:malformed")
-def test_a_port_that_is_taken_is_told(toolscout, gateway, tmp_path):
+def test_a_port_that_is_in_use_is_a_clear_error(toolscout, gateway, tmp_path):
     ran = toolscout("serve", "--http", str(gateway.port), "--store", f"sqlite:///{tmp_path / 'c.db'}")
     assert ran.code == 2
     assert "cannot listen" in ran.err

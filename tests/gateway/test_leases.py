@@ -1,4 +1,4 @@
-"""Several processes over one catalogue: one at a time indexes a given server, and when it dies another takes over."""
+"""Several processes share one catalogue: one at a time indexes a server, and another takes over if it dies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = guarantee("replica:turns")
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Give the settings that all replicas of a test share."""
+    """Return the settings that all replicas of a test share."""
     return replace(QUICK, store=f"sqlite:///{tmp_path / 'catalogue.db'}", lease_s=0.3)
 
 
@@ -74,7 +74,7 @@ async def test_a_replica_without_the_lease_embeds_nothing_and_serves_what_the_ot
 
 
 async def _leases_are_refused(settings: Settings, count: int) -> None:
-    """Ask so many times for a lease that somebody holds, for longer than one lease lasts."""
+    """Request a lease that another process holds, several times, for longer than one lease lasts."""
     store = open_store(settings, lambda _caller, _facets: True)
     await store.open()
     for _ in range(count):
@@ -125,7 +125,7 @@ async def test_a_replica_whose_lease_comes_late_lists_its_server_again(tmp_path,
     await store.close()
 
 
-async def test_a_server_that_fails_when_its_lease_comes_late_is_asked_once_more(tmp_path, settings):
+async def test_a_server_that_fails_when_its_lease_comes_late_is_listed_again(tmp_path, settings):
     server = fake(tmp_path, "fake", "--names", "refuse_list", "--tools", "1")
     store = open_store(settings, lambda _caller, _facets: True)
     await store.open()
@@ -176,7 +176,7 @@ async def test_a_server_that_any_replica_reaches_stays_in_the_catalogue(tmp_path
 
 
 class Frozen:
-    """A store whose leases run out note_reason no renewal gets through."""
+    """A store whose leases expire because no renewal succeeds."""
 
     def __init__(self) -> None:
         self.asked = 0

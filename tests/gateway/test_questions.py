@@ -1,4 +1,4 @@
-"""A server that asks while its call runs: the agent answers, whatever era either of them speaks."""
+"""A server asks a question during a call and the client answers, in every combination of eras."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ASKED = pytest.mark.parametrize(
 
 
 def asking(down, method, params):
-    """Make a tool that asks as a server of that era does, and says what it was told."""
+    """Make a tool that asks as a server of that era does, and returns the answer that it got."""
 
     async def legacy(call):
         return text(str(await call.upstream.ask(method, params)))
@@ -53,8 +53,8 @@ def asking(down, method, params):
     async def modern(call):
         replies = call.extra.get("inputResponses")
         if not replies:
-            asked = {"q": {"method": method, "params": params}}
-            return {"resultType": "input_required", "inputRequests": asked, "requestState": "opaque-1"}
+            requests = {"q": {"method": method, "params": params}}
+            return {"resultType": "input_required", "inputRequests": requests, "requestState": "opaque-1"}
         assert call.extra["requestState"] == "opaque-1"
         return text(str(replies["q"]), resultType="complete")
 
@@ -105,21 +105,21 @@ async def test_what_the_gateway_does_not_know_is_not_passed_on(open_gateway, dem
 
 async def test_a_pending_call_is_resumed_once_and_only_with_its_state(open_gateway, demo):
     demo.tool("ask", asking("legacy", "elicitation/create", FORM))
-    asked = {"name": "call_tool", "arguments": {"name": "demo__ask"}}
+    params = {"name": "call_tool", "arguments": {"name": "demo__ask"}}
     reply = {"question": {"action": "accept", "content": {"name": "Ada"}}}
     async with (
         open_gateway(demo) as opened,
         raw_client(opened.server, "2026-07-28", capabilities={"elicitation": {}}) as client,
     ):
-        first = await client.request("tools/call", asked)
+        first = await client.request("tools/call", params)
         assert first["resultType"] == "input_required"
         assert first["inputRequests"] == {"question": {"method": "elicitation/create", "params": FORM}}
         state = first["requestState"]
         forged = await client.request(
-            "tools/call", {**asked, "requestState": state[:-2] + "xx", "inputResponses": reply}
+            "tools/call", {**params, "requestState": state[:-2] + "xx", "inputResponses": reply}
         )
         assert forged["isError"] is True
-        empty = await client.request("tools/call", {**asked, "requestState": state})
+        empty = await client.request("tools/call", {**params, "requestState": state})
         assert empty["isError"] is True
         other = {
             "name": "call_tool",
@@ -128,9 +128,9 @@ async def test_a_pending_call_is_resumed_once_and_only_with_its_state(open_gatew
             "inputResponses": reply,
         }
         assert (await client.request("tools/call", other))["isError"] is True
-        done = await client.request("tools/call", {**asked, "requestState": state, "inputResponses": reply})
+        done = await client.request("tools/call", {**params, "requestState": state, "inputResponses": reply})
         assert "Ada" in done["content"][0]["text"]
-        again = await client.request("tools/call", {**asked, "requestState": state, "inputResponses": reply})
+        again = await client.request("tools/call", {**params, "requestState": state, "inputResponses": reply})
         assert again["isError"] is True
     assert len(demo.calls) == 1
 

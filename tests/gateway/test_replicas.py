@@ -1,4 +1,4 @@
-"""Three gateways over one PostgreSQL, under load: none has anything that the others lack."""
+"""Three gateways over one PostgreSQL, under load, all serve the same catalogue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolscout import Scout, Settings
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """Give a database server of this module's own: it is stopped under load."""
+    """Return a database server for this module alone, because it is stopped under load."""
     made = PostgresServer()
     made.start()
     yield made
@@ -29,7 +29,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 async def fleet(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
-    """Give three replicas over one new database; they start at once, and migrate it at once."""
+    """Return three replicas over one new database, which they all start and migrate at the same time."""
     folder = tmp_path_factory.mktemp("fleet")
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute("CREATE DATABASE fleet")
@@ -44,7 +44,7 @@ async def fleet(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 
 
 async def _found(url: str, name: str, *, there: bool = True) -> float:
-    """Search one replica until it finds a tool, or finds it no more; return the moment of that."""
+    """Search one replica until it finds a tool, or no longer finds it, and return the time."""
     async with asyncio.timeout(WAIT_S), Client(url, mode=MODERN) as client:
         while True:
             got = await client.call_tool("search_tools", {"query": name, "limit": 10})

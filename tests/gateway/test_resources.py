@@ -1,4 +1,4 @@
-"""Resources and prompts of the servers behind: under names that say whose they are, without waiting for the dead."""
+"""Resources and prompts of servers have names that contain the server. Servers that are down cause no wait."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_a_link_that_two_servers_name_is_read_at_neither(open_gateway, fil
         assert (await client.read_resource(PREFIX + "file:///linked")).contents
 
 
-async def test_a_prompt_that_needs_input_is_a_clear_error_where_the_version_cannot_carry_it(open_gateway, files):
+async def test_a_prompt_that_needs_input_is_a_clear_error_in_older_versions(open_gateway, files):
     files.requests["prompts/get"] = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
     async with open_gateway(files) as opened, Client(opened.server, mode="legacy") as client:
         with pytest.raises(MCPError, match="needs input"):

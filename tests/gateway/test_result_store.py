@@ -1,4 +1,4 @@
-"""Results over the byte cap are cut, and say so."""
+"""Results over the byte limit are cut, with a notice."""
 
 import json
 from typing import Any

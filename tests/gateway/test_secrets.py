@@ -1,4 +1,4 @@
-"""Secrets stay where they belong: what the operator or an agent entrusts to the gateway shows up nowhere else."""
+"""Secrets of the operator and of agents reach only the server that they are for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written(folder: Path) -> bytes:
 
 @pytest.fixture
 async def left_behind(tmp_path):
-    """Run a gateway that is given secrets by everyone; return the fake server, and all that was written or answered."""
+    """Run a gateway that gets secrets from everyone. Return the fake server, and all that was written or answered."""
     behind = fake(tmp_path, "fake", "--tools", "3")
     command = (*behind.config.args, CANARIES["argument"])
     config = replace(behind.config, args=command, env={"SECRET": CANARIES["config"]})
@@ -48,8 +48,8 @@ async def left_behind(tmp_path):
             answers.append(await client.list_tools())
             await behind.until("tools/list")
             for key in ("fake__tool0", "fake__tool1", "absent__x", "mute__x"):
-                given = {"name": key, "arguments": {"password": CANARIES["call"]}, "version": "0" * 12}
-                answers.append(await client.call_tool("call_tool", given))
+                params = {"name": key, "arguments": {"password": CANARIES["call"]}, "version": "0" * 12}
+                answers.append(await client.call_tool("call_tool", params))
             answers.append(await client.call_tool("search_tools", {"query": "tool"}))
     return behind, written(tmp_path) + repr(answers).encode()
 

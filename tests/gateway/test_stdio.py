@@ -1,4 +1,4 @@
-"""The gateway on standard input and output, as a real process: only messages on the wire, and a clean end."""
+"""The gateway on stdio, as a real process: only messages on the wire, and a clean end."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Wire:
         return await self.receive()
 
     async def shake_hands(self, version):
-        said = await self.ask(0, "initialize", {"protocolVersion": version, **HELLO})
+        response = await self.ask(0, "initialize", {"protocolVersion": version, **HELLO})
         await self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        return said["result"]
+        return response["result"]
 
 
 @asynccontextmanager
@@ -115,7 +115,7 @@ async def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_answered(t
 
 @guarantee("fault:orphans")
 @pytest.mark.parametrize("how", ["eof", signal.SIGTERM, signal.SIGINT])
-async def test_it_ends_when_the_client_leaves_and_when_it_is_told_to(tmp_path, how):
+async def test_it_ends_when_the_client_disconnects_or_a_signal_arrives(tmp_path, how):
     async with started(tmp_path) as wire:
         await wire.shake_hands("2025-11-25")
         if how == "eof":

@@ -1,4 +1,4 @@
-"""What an agent is shown: the same bytes every time, and few of them."""
+"""The tool list of an agent is short, and the same bytes every time."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ async def test_a_catalogue_of_any_size_stays_within_the_budget(open_scout):
         {"query": "x", "servers": ["nope"]},
     ],
 )
-async def test_advice_names_nothing_that_the_agent_is_not_shown(open_gateway, demo, given):
+async def test_advice_names_only_tools_that_the_agent_can_see(open_gateway, demo, given):
     async with open_gateway(demo) as opened, Client(opened.server) as client:
         got = await client.call_tool("search_tools", given)
-    said = json.dumps(got.structured_content.get("error") or got.structured_content["suggestions"])
-    assert said != "[]"
-    assert not re.search(r"list_tools|list_tags|threshold|--|toolscout", said)
+    advice = json.dumps(got.structured_content.get("error") or got.structured_content["suggestions"])
+    assert advice != "[]"
+    assert not re.search(r"list_tools|list_tags|threshold|--|toolscout", advice)
 
 
 @guarantee("proto:list-stable")

@@ -1,4 +1,4 @@
-"""API keys: a secret that is kept nowhere, and a revocation that nothing undoes."""
+"""API keys: the secret is not stored, and a revocation is final."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_has_not_the_form_of_a_key_is_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "a\x1b[31m", "\u202ea", "\udcff", "x" * 257])
-def test_a_name_that_cannot_be_seen_names_nobody(name: str) -> None:
+def test_a_name_that_is_not_printable_is_refused(name: str) -> None:
     for wrong in ({"tenant": name}, {"tenant": "t", "user": name}, {"tenant": "t", "groups": [name]}):
         with pytest.raises(InvalidValueError):
             mint_key(now=1.0, **wrong)  # type: ignore[arg-type]
@@ -69,9 +69,9 @@ async def test_the_last_use_is_remembered_and_undoes_no_revocation(scout: Scout)
     (kept,) = await scout.api_keys.list_all("acme")
     assert kept.revoked_at is not None
     assert kept.last_used_at is not None
-    found = await scout.api_keys.find(key.id)
-    assert found is not None
-    assert not found.usable(0.0)
+    record = await scout.api_keys.find(key.id)
+    assert record is not None
+    assert not record.usable(0.0)
 
 
 async def test_keys_are_listed_the_newest_first_and_by_tenant(scout: Scout) -> None:

@@ -1,4 +1,4 @@
-"""How much is let through: evenly over a minute, so many at once, and with the time to come again."""
+"""Rate limits: calls per minute, concurrent calls, and the time to retry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def limits(text: str) -> tuple[Limits, Clock]:
     return Limits(parse_policy(text), clock=clock), clock
 
 
-def test_calls_in_a_minute_come_back_evenly() -> None:
+def test_calls_per_minute_refill_evenly() -> None:
     counted, clock = limits("[limits]\ncalls_per_minute = 6")
     for _ in range(6):
         with counted.call(ANN, "a__x"):
@@ -51,7 +51,7 @@ def test_a_key_is_counted_apart_from_its_user() -> None:
         pass
 
 
-def test_calls_at_once_end_also_when_they_fail() -> None:
+def test_a_failed_call_no_longer_counts_as_concurrent() -> None:
     counted, _ = limits("[limits]\nconcurrent_calls = 1")
     with pytest.raises(ValueError, match="inside"), counted.call(ANN, "a__x"):
         with pytest.raises(LimitError, match="1 calls are running"), counted.call(ANN, "a__y"):
@@ -74,7 +74,7 @@ def test_a_tool_has_limits_of_its_own_for_all_callers_of_a_tenant() -> None:
         pass
 
 
-def test_a_call_that_one_limit_refuses_is_counted_by_none() -> None:
+def test_a_call_that_one_limit_refuses_is_counted_by_no_other() -> None:
     counted, _ = limits('[limits]\ncalls_per_minute = 2\n[limits.tools]\n"a__x" = { concurrent_calls = 1 }')
     with counted.call(BOB, "a__x"):
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""The policy file: readable, strict about names, and its errors say where."""
+"""The policy file: strict about names, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_empty_file_allows_nothing() -> None:
         ("permit = true", "unknown name 'permit'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(text: str, said: str) -> None:
+def test_an_error_names_the_table_and_the_field(text: str, said: str) -> None:
     with pytest.raises(PolicyError) as caught:
         parse_policy(text, "policy.toml")
     assert said in caught.value.message

@@ -78,7 +78,7 @@ def random_policy(dice: random.Random) -> Policy:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of an empty store of each engine."""
+    """Return the address of an empty store of each engine."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'catalogue.db'}"
     fresh: Callable[[], str] = request.getfixturevalue("database")
@@ -106,11 +106,11 @@ async def test_found_listed_opened_explained_and_called_agree_under_every_policy
             caller = Caller(tenant=dice.choice(TENANTS), user=dice.choice([None, *USERS]), groups=groups)
             store = scout._store
             listed = [item.key for item in await store.facets(caller, Filter())]
-            found = await store.candidates(caller, Filter(), intents, 50, "hash-1")
+            candidates = await store.candidates(caller, Filter(), intents, 50, "hash-1")
             opened = await store.tools(caller, everything)
-            assert sorted(item.key for item in found.facets) == sorted(listed) == sorted(opened)
+            assert sorted(item.key for item in candidates.facets) == sorted(listed) == sorted(opened)
             assert {tool.tenant for tool in opened.values()} <= {caller.tenant}
-            assert (await store.overview(caller)).total == len(listed) == found.visible
+            assert (await store.overview(caller)).total == len(listed) == candidates.visible
             key = dice.choice(everything)
             assert (await called(scout, caller, key)) == (key in listed and rules.may_call(caller, opened[key]))
             seen.add(tuple(listed))
@@ -120,7 +120,7 @@ async def test_found_listed_opened_explained_and_called_agree_under_every_policy
 
 
 class Counting(Rules):
-    """Rules that count how often they were asked."""
+    """Rules that count how often they are evaluated."""
 
     asked = 0
 
@@ -167,7 +167,7 @@ async def called(scout: Scout, caller: Caller, key: str) -> bool:
 
 
 @guarantee("access:fails-closed")
-async def test_a_rule_that_cannot_be_judged_hides_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rule_that_cannot_be_evaluated_hides_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     rules, settings = Rules(Policy(allow=(Rule(name="all", who=frozenset({"anyone"})),))), Settings(store="memory:")
     async with Scout(store=open_store(settings, rules), embedder=None, settings=settings, rules=rules) as scout:
         await scout.index([Source("shop", trusted=True)])

@@ -1,4 +1,4 @@
-"""One predicate: deny wins, what nobody allows is denied, and an error denies."""
+"""The access rules: deny has precedence, the default is to deny, and an error denies."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_read_only_lets_through_what_a_trusted_server_declares(tool: Make) -> No
     assert judged(ANN, tool(read_only=True))
 
 
-def test_who_may_see_may_not_yet_call(tool: Make) -> None:
+def test_permission_to_see_is_not_permission_to_call(tool: Make) -> None:
     judged = rules('[[allow]]\nwho = ["anyone"]\nmay = "see"\n[[allow]]\nwho = ["user:ann"]')
     assert judged.may_call(ANN, tool())
     eve = Caller(tenant="acme", user="eve")
@@ -112,7 +112,7 @@ def test_a_users_own_tool_needs_no_rule_and_can_be_denied(tool: Make) -> None:
     assert not rules("")(ANN, tool(owner="bob"))
 
 
-def test_no_rule_lets_another_tenants_a_held_or_a_switched_off_tool_through(tool: Make) -> None:
+def test_no_rule_allows_a_foreign_quarantined_or_disabled_tool(tool: Make) -> None:
     judged = rules('[[allow]]\nwho = ["anyone"]')
     for fields, because in (
         ({"tenant": "other"}, "another tenant"),
@@ -162,7 +162,7 @@ _CALLER = st.builds(
 
 
 def decides(rules: Sequence[Rule], caller: Caller, shown: Facets, *, labels: bool) -> bool:
-    """Hold a tool against one rule after the other, name by name, as docs/policy.md tells it."""
+    """Test a tool against one rule after the other, as docs/policy.md describes it."""
     names = {"anyone", f"tenant:{caller.tenant}", f"user:{caller.user}", f"key:{caller.key}"}
     names |= {f"group:{group}" for group in caller.groups}
     return any(
@@ -184,9 +184,9 @@ def test_the_quick_way_to_judge_says_what_the_slow_one_says(
     hiding = [rule for rule in deny if rule.may == "see"]
     for caller, server, name, trusted in itertools.product(callers, "st", "xyz", (True, False)):
         tags = ("code",) if name == "y" else ()
-        shown = make_facets(name, server=server, tenant=caller.tenant, tags=tags, trusted=trusted, read_only=trusted)
-        hidden = decides(hiding, caller, shown, labels=True)
-        assert judged(caller, shown) == (not hidden and decides(allow, caller, shown, labels=trusted))
+        facets = make_facets(name, server=server, tenant=caller.tenant, tags=tags, trusted=trusted, read_only=trusted)
+        hidden = decides(hiding, caller, facets, labels=True)
+        assert judged(caller, facets) == (not hidden and decides(allow, caller, facets, labels=trusted))
 
 
 @given(allow=st.lists(_RULE, max_size=4), deny=st.lists(_RULE, max_size=2), caller=_CALLER, data=st.data())
@@ -194,7 +194,7 @@ def test_whatever_the_policy_calling_takes_seeing_and_nothing_crosses_a_tenant(
     make_facets: Make, allow: list[Rule], deny: list[Rule], caller: Caller, data: st.DataObject
 ) -> None:
     judged = Rules(Policy(allow=tuple(allow), deny=tuple(deny)))
-    shown = make_facets(
+    facets = make_facets(
         data.draw(st.sampled_from(["x", "y", "z"])),
         server=data.draw(st.sampled_from(["s", "t"])),
         tenant=data.draw(st.sampled_from(["a", "b"])),
@@ -202,13 +202,13 @@ def test_whatever_the_policy_calling_takes_seeing_and_nothing_crosses_a_tenant(
         read_only=data.draw(st.booleans()),
         trusted=data.draw(st.booleans()),
     )
-    if judged.may_call(caller, shown):
-        assert judged(caller, shown)
-    if judged(caller, shown):
-        assert may_see(caller, shown)
-        assert shown.tenant == caller.tenant
-        assert shown.owner in (None, caller.user)
-    if not allow and shown.owner is None:
-        assert not judged(caller, shown)
+    if judged.may_call(caller, facets):
+        assert judged(caller, facets)
+    if judged(caller, facets):
+        assert may_see(caller, facets)
+        assert facets.tenant == caller.tenant
+        assert facets.owner in (None, caller.user)
+    if not allow and facets.owner is None:
+        assert not judged(caller, facets)
     more = Rules(Policy(allow=tuple(allow), deny=(*deny, Rule(name="all", who=frozenset({"anyone"}), may="see"))))
-    assert not more(caller, shown)
+    assert not more(caller, facets)

@@ -23,7 +23,7 @@ NUMBERS = {
 
 @pytest.fixture
 def make_registry(embedder) -> Iterator[Callable[..., ToolRegistry]]:
-    """Give what makes registries; they are closed at the end."""
+    """Return a function that makes registries; they are closed at the end."""
     made: list[ToolRegistry] = []
 
     def make(*, name: str = "", **settings: Any) -> ToolRegistry:
@@ -37,7 +37,7 @@ def make_registry(embedder) -> Iterator[Callable[..., ToolRegistry]]:
 
 @pytest.fixture
 def registry(make_registry) -> ToolRegistry:
-    """Give a registry with three tools."""
+    """Return a registry with three tools."""
     registry = make_registry()
 
     @registry.tool(keywords=["email", "smtp", "correspondence"])
@@ -65,7 +65,7 @@ def registry(make_registry) -> ToolRegistry:
 
 @pytest.fixture
 def stuck() -> Iterator[Stuck]:
-    """Give calls that hang until the test is over."""
+    """Return calls that hang until the test is over."""
     stuck = Stuck()
     yield stuck
     stuck.over.set()
@@ -110,19 +110,19 @@ SERVERS = {"lowlevel": lowlevel_server, "mcpserver": mcpserver, "fastmcp": fastm
 
 @pytest.fixture(params=sorted(SERVERS))
 def make_server(request) -> Callable[[], Any]:
-    """Give what makes a server with the visible tool `add`, of each kind in turn."""
+    """Return a function that makes a server with the visible tool `add`, of each kind in turn."""
     return SERVERS[request.param]
 
 
 @pytest.fixture(params=["2026-07-28", "legacy"])
 def era(request) -> str:
-    """Give the mode of a client, for each era in turn."""
+    """Return the mode of a client, for each era in turn."""
     return request.param
 
 
 @pytest.fixture
 def connect() -> Callable[..., Any]:
-    """Give what connects the SDK's own client in memory to a server of any kind."""
+    """Return a function that connects the SDK's own client in memory to a server of any kind."""
     from mcp import Client
 
     def connected(server: Any, mode: str = "auto", **options: Any) -> Client:

@@ -1,4 +1,4 @@
-"""Attaching: two tools more, the rest hidden, and not a byte of what was visible changed."""
+"""Attaching adds two tools, hides the rest, and changes no visible tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls through `execute_tool`: checked, made exactly once, passed through, and errors that a model can read."""
+"""Calls through `execute_tool` are checked and sent exactly once, with errors that a model can read."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_an_error_of_the_protocol_stays_one(registry, connect, era):
 async def test_every_kind_of_content_and_the_metadata_pass_through(registry, connect, make_server, era):
     server = make_server()
     registry.attach(server)
-    given = CallToolResult(
+    original = CallToolResult(
         content=[
             TextContent(text="t", _meta={"part": 1}),
             ImageContent(data="aGk=", mime_type="image/png"),
@@ -118,10 +118,10 @@ async def test_every_kind_of_content_and_the_metadata_pass_through(registry, con
         is_error=True,
         _meta={"vendor/k": [1]},
     )
-    registry.register_tool({"name": "give"}, lambda: given)
+    registry.register_tool({"name": "give"}, lambda: original)
     async with connect(server, era) as client:
         got = await client.call_tool("execute_tool", {"name": "give"})
-    assert (got.content, got.structured_content, got.is_error) == (given.content, given.structured_content, True)
+    assert (got.content, got.structured_content, got.is_error) == (original.content, original.structured_content, True)
     assert got.meta["vendor/k"] == [1]
 
 

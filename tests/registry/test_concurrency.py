@@ -1,4 +1,4 @@
-"""Everything at once: 32 threads and 200 tasks register, search and call, and nothing is lost."""
+"""32 threads and 200 tasks register, search and call at once, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ async def test_threads_and_tasks_register_search_and_call_at_once_and_lose_nothi
             registry.register_tool({"name": name, "description": f"Job {name}", "inputSchema": schema}, handler, who)
             if round_ == 0 and provides:
                 registry.add_provider(Folder({f"{who}_provided": "Provided"}, name=who))
-            found = await registry.search(name, ranker="fuzzy", limit=1)
-            assert [match.tool.name for match in found] == [name]
+            answer = await registry.search(name, ranker="fuzzy", limit=1)
+            assert [match.tool.name for match in answer] == [name]
             assert (await registry.call_tool(name, {"n": 1})).content[0].text == name
         if not provides:
             return
@@ -65,26 +65,26 @@ async def test_threads_and_tasks_register_search_and_call_at_once_and_lose_nothi
     assert registry.problems == []
 
 
-async def test_who_waits_while_a_registry_is_closed_learns_it():
-    asked = threading.Event()
+async def test_closing_a_registry_fails_the_searches_that_wait():
+    started = threading.Event()
 
     async def nothing(_state: object) -> None:
         pass
 
     async def waits(_state: object) -> None:
-        asked.set()
+        started.set()
         await asyncio.Event().wait()
 
     thread = LoopThread(object, nothing)
     waiting = asyncio.create_task(thread.run(waits))
-    await asyncio.to_thread(asked.wait)
+    await asyncio.to_thread(started.wait)
     await asyncio.to_thread(thread.close)
     with pytest.raises(StoreError, match="the registry was closed"):
         await waiting
     assert await thread.run(nothing) is None
     cancelled = asyncio.create_task(thread.run(waits))
-    asked.clear()
-    await asyncio.to_thread(asked.wait)
+    started.clear()
+    await asyncio.to_thread(started.wait)
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled

@@ -1,4 +1,4 @@
-"""The ASGI middleware, over real HTTP: every request gets the tools that are derived from it, in both eras."""
+"""The ASGI middleware over real HTTP: every request gets its own derived tools, in both eras."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SERVERS = {
 
 @pytest.fixture(params=SERVERS)
 def app(request, registry):
-    """Give the app of a server with a registry, of each kind in turn."""
+    """Return the app of a server with a registry, of each kind in turn."""
     make, serve = SERVERS[request.param]
     server = make()
     registry.attach(server)

@@ -1,4 +1,4 @@
-"""Providers: of every kind, in a fixed order, and none of them can cost more than its own tools."""
+"""Providers of every kind, their precedence, and failures that affect only their own tools."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_a_provider_may_be_synchronous_or_asynchronous(kind, registry):
     assert registry.problems == []
 
 
-async def test_only_the_hits_are_asked_for_their_definition(make_registry):
+async def test_definitions_are_read_only_for_hits(make_registry):
     registry, folder = make_registry(), Folder({f"tool_{number}": "Thing" for number in range(100)})
     registry.add_provider(folder)
     await registry.search("tool_7", ranker="fuzzy", limit=3)
@@ -76,13 +76,13 @@ async def test_registered_tools_win_and_then_the_provider_that_came_first(regist
         assert text(await registry.call_tool("alone", {"city": "Ulm"})) == "second: alone in Ulm"
         [hit] = [match for match in await registry.search("shared", ranker="fuzzy") if match.tool.name == "shared"]
         assert hit.tool.description == "From the first"
-    told = {(problem.provider, problem.what) for problem in registry.problems}
-    assert ("first", "its 'sql_query' is hidden by a registered tool of the same name") in told
-    assert ("second", "its 'shared' is hidden by a tool of first of the same name") in told
+    reports = {(problem.provider, problem.what) for problem in registry.problems}
+    assert ("first", "its 'sql_query' is hidden by a registered tool of the same name") in reports
+    assert ("second", "its 'shared' is hidden by a tool of first of the same name") in reports
     assert len(registry.problems) == 2
 
 
-async def test_a_listing_is_fresh_for_a_while_and_asked_for_by_one_caller_at_a_time(make_registry):
+async def test_a_listing_is_cached_and_concurrent_callers_share_one_request(make_registry):
     registry, folder = make_registry(provider_refresh_s=60), Folder(WEATHER)
     registry.add_provider(folder)
     await asyncio.gather(*(registry.search("weather") for _ in range(20)))
@@ -93,7 +93,7 @@ async def test_a_listing_is_fresh_for_a_while_and_asked_for_by_one_caller_at_a_t
     assert names(await registry.search("tide_now", ranker="fuzzy"))[0] == "tide_now"
 
 
-async def test_who_gives_up_while_asking_takes_nothing_from_those_who_wait(make_registry):
+async def test_a_caller_that_is_cancelled_does_not_fail_the_others(make_registry):
     registry, folder = make_registry(), Folder(WEATHER)
     begun, go = asyncio.Event(), asyncio.Event()
 
@@ -115,7 +115,7 @@ async def test_who_gives_up_while_asking_takes_nothing_from_those_who_wait(make_
     assert registry.problems == []
 
 
-async def test_a_listing_that_is_old_is_asked_for_again(make_registry):
+async def test_an_old_listing_is_read_again(make_registry):
     registry, folder = make_registry(provider_refresh_s=0), Folder(WEATHER)
     registry.add_provider(folder)
     await registry.search("weather")
@@ -165,7 +165,7 @@ async def test_a_provider_that_cannot_list_costs_only_its_own_tools_and_is_repor
     assert [problem.provider for problem in registry.problems] == ["failing"]
 
 
-async def test_the_good_tools_of_a_listing_with_bad_ones_stay(registry):
+async def test_a_listing_with_bad_tools_keeps_its_good_ones(registry):
     items = [None, {"name": "good_tool", "description": "Good"}, {"name": "good_tool"}, {"name": "x", "description": 5}]
     registry.add_provider(Failing({"good_tool": "Good"}, stage="list", answer=items))
     assert names(await registry.search("good_tool", ranker="fuzzy", limit=1)) == ["good_tool"]
@@ -222,15 +222,15 @@ async def test_a_provider_that_recovers_is_back(make_registry):
 @pytest.mark.parametrize("answer", [raises, 7, "text", {"inputSchema": "x"}], ids=["raises", "7", "text", "schema"])
 async def test_a_definition_that_cannot_be_had_costs_that_tool_alone(answer, registry):
     registry.add_provider(Failing({"send_emails": "Send many"}, stage="get", answer=answer))
-    found = await registry.search("send_email", ranker="fuzzy")
-    assert names(found)[0] == "send_email"
-    assert "send_emails" not in names(found)
+    hits = await registry.search("send_email", ranker="fuzzy")
+    assert names(hits)[0] == "send_email"
+    assert "send_emails" not in names(hits)
     with pytest.raises(CallError, match="its provider failing failed"):
         await registry.call_tool("send_emails", {"city": "Ulm"})
     assert {problem.provider for problem in registry.problems} == {"failing"}
 
 
-async def test_when_no_hit_can_be_had_the_answer_says_so(make_registry):
+async def test_when_no_hit_has_a_definition_the_answer_says_why(make_registry):
     registry = make_registry()
     registry.add_provider(Failing(WEATHER, stage="get", answer=raises))
     answer = await registry.search("weather", ranker="fuzzy")
@@ -240,7 +240,7 @@ async def test_when_no_hit_can_be_had_the_answer_says_so(make_registry):
     )
 
 
-async def test_a_call_that_fails_is_told_without_its_detail_and_reported(registry):
+async def test_a_failed_call_is_reported_without_details_for_the_model(registry):
     registry.add_provider(Failing(WEATHER, stage="call", answer=raises))
     result = await registry.execute("weather_now", {"city": "Ulm"})
     assert result.is_error
@@ -263,7 +263,7 @@ async def test_a_call_that_hangs_ends_at_its_deadline(manner, make_registry, stu
         await registry.call_tool("weather_now", {"city": "Ulm"})
 
 
-async def test_a_tool_that_goes_between_listing_and_call_is_not_found(make_registry):
+async def test_a_tool_that_is_removed_between_listing_and_call_is_not_found(make_registry):
     registry, folder = make_registry(provider_refresh_s=60), Folder(WEATHER)
     registry.add_provider(folder)
     await registry.search("weather")

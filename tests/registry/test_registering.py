@@ -1,4 +1,4 @@
-"""Tools from functions and from ready definitions: what the SDK would make of them, a registry makes of them."""
+"""Tools from functions and from definitions look as the SDK would make them."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ async def test_a_mapping_fills_the_output_schema_where_there_is_one(make_registr
     assert (await registry.call_tool("give")).structured_content == {"a": 1}
 
 
-async def test_registering_a_name_again_replaces_it_and_says_so(registry):
+async def test_registering_a_name_again_replaces_it_and_reports_it(registry):
     registry.register_tool({"name": "sql_query", "description": "Another"}, lambda: "another")
     assert (await registry.get_tool("sql_query")).description == "Another"
     assert (await registry.call_tool("sql_query")).content[0].text == "another"

@@ -1,4 +1,4 @@
-"""Request-scoped providers: they add tools to one request, win over everybody's, and reach no other request."""
+"""Request-scoped providers add tools to one request, with precedence, and to no other request."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ async def test_a_request_wins_over_everybody_in_the_order_given(registry):
             assert text(await registry.call_tool("shared", {"city": "Ulm"})) == "first: shared in Ulm"
             assert text(await registry.call_tool("sql_query", {"city": "Ulm"})) == "first: sql_query in Ulm"
             assert text(await registry.call_tool("second", {"city": "Ulm"})) == "second: second in Ulm"
-            found = {
+            answer = {
                 match.tool.name: match.tool.description for match in await registry.search("shared query", limit=50)
             }
-            assert (found["shared"], found["sql_query"]) == ("First", "First's own")
+            assert (answer["shared"], answer["sql_query"]) == ("First", "First's own")
         with request_providers(second, first):
             assert text(await registry.call_tool("shared", {"city": "Ulm"})) == "second: shared in Ulm"
     assert text(await registry.call_tool("shared", {"city": "Ulm"})) == "everybody: shared in Ulm"
@@ -85,8 +85,8 @@ async def test_two_hundred_requests_at_once_see_each_its_own(registry):
         own = Folder({f"notes_{number}": f"Notes of user {number}", "mine": f"Of {number}"}, name=f"user {number}")
         with request_providers(own):
             await together.wait()
-            found = await registry.search("notes mine", ranker="fuzzy", limit=200)
-            assert sorted(names(found)) == sorted([f"notes_{number}", "mine"])
+            answer = await registry.search("notes mine", ranker="fuzzy", limit=200)
+            assert sorted(names(answer)) == sorted([f"notes_{number}", "mine"])
             assert text(await registry.call_tool("mine", {"city": "Ulm"})) == f"user {number}: mine in Ulm"
             with pytest.raises(ToolNotFoundError):
                 await registry.call_tool(f"notes_{(number + 1) % 200}", {"city": "Ulm"})
@@ -106,8 +106,8 @@ async def test_of_two_hundred_requests_at_once_one_has_tools_and_the_others_do_n
                 return names(await registry.search("secret_tool", ranker="fuzzy"))
         return names(await registry.search("secret_tool", ranker="fuzzy"))
 
-    found = await asyncio.gather(*(request(number) for number in range(200)))
-    assert [number for number, hits in enumerate(found) if "secret_tool" in hits] == [77]
+    answer = await asyncio.gather(*(request(number) for number in range(200)))
+    assert [number for number, hits in enumerate(answer) if "secret_tool" in hits] == [77]
 
 
 async def test_tasks_and_threads_of_the_request_have_its_tools_and_others_do_not(registry):

@@ -1,4 +1,4 @@
-"""Search through a registry: the same engine, the documented tiers, full schemas, one indexing for many changes."""
+"""Search through a registry: rankers, full schemas, and one indexing for many changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def test_a_search_by_meaning_gives_the_full_schema(registry):
     assert answer.metadata.ranker == "hybrid"
 
 
-async def test_the_ranker_of_the_settings_ranks_where_none_is_named(make_registry):
+async def test_the_default_ranker_comes_from_the_settings(make_registry):
     registry = make_registry(ranker="fuzzy")
     registry.register_tool({"name": "send_email"}, lambda: "")
     answer = await registry.search("send_email")

@@ -1,4 +1,4 @@
-"""One predicate for all: what is listed is found and opened, and what is hidden leaves no trace in any answer."""
+"""Every answer uses the same access rules, and hidden tools leave no trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLICIES = 10_000
 
 
 def random_policy(caller: Caller, tool: Facets) -> bool:
-    """Let chance, seeded by who asks and for what, decide within the rules."""
+    """Decide at random, seeded by caller and tool, within the rules."""
     dice = hashlib.blake2b(f"{caller.user} {tool.tenant} {tool.key}".encode(), digest_size=1).digest()[0]
     return may_see(caller, tool) and dice % 3 > 0
 
@@ -40,12 +40,12 @@ async def test_what_is_listed_is_found_and_opened_under_any_policy() -> None:
     for number in range(POLICIES):
         caller = Caller(tenant=("red", "blue")[number % 2], user=f"user-{number}")
         listed = await store.facets(caller, Filter())
-        found = await store.candidates(caller, Filter(), intents, 50, "hash-1")
+        answer = await store.candidates(caller, Filter(), intents, 50, "hash-1")
         opened = await store.tools(caller, everything)
         keys = [item.key for item in listed]
-        assert [item.key for item in found.facets] == keys == list(opened)
+        assert [item.key for item in answer.facets] == keys == list(opened)
         assert {item.tenant for item in listed} <= {caller.tenant}
-        assert found.visible == len(keys) == (await store.overview(caller)).total
+        assert answer.visible == len(keys) == (await store.overview(caller)).total
         seen.add(tuple(keys))
     assert len(seen) > 200
     await store.close()
@@ -60,8 +60,8 @@ async def test_related_tools_and_counts_ask_the_same_predicate() -> None:
         for number in range(25):
             caller = Caller(user=f"user-{number}")
             listed = {match.tool.key for match in await scout.list_tools(caller=caller, page_size=100)}
-            found = await scout.search_tools("invoice", ranker="semantic", top_k=100, threshold=0, caller=caller)
-            assert {match.tool.key for match in found} == listed
+            answer = await scout.search_tools("invoice", ranker="semantic", top_k=100, threshold=0, caller=caller)
+            assert {match.tool.key for match in answer} == listed
             assert {match.tool.key for match in await scout.find_by_tags(["paper"], caller=caller)} == listed
             first = sorted(listed)[0]
             related = await scout.get_related_tools(first, limit=100, caller=caller)
@@ -111,12 +111,12 @@ async def scout_over(hide: Any) -> AsyncIterator[Scout]:
 
 
 async def told(scout: Scout) -> list[Any]:
-    """Ask in every way, also for what is hidden, and keep all but the time it took."""
+    """Send every kind of request, also for hidden tools, and return the answers without durations."""
     answers: list[Any] = []
     for query in ("create one invoice", "launch a missile", "song", "secret vault"):
         for ranker in ("hybrid", "semantic", "keyword", "fuzzy", "boosted"):
-            found = await scout.search_tools(query, ranker=ranker, explain=True, detail="full", caller=CALLER)
-            answers.append((found.timed(0), len(found)))
+            answer = await scout.search_tools(query, ranker=ranker, explain=True, detail="full", caller=CALLER)
+            answers.append((answer.timed(0), len(answer)))
     answers += [
         (await scout.list_tools(caller=CALLER, page_size=7)).timed(0),
         await scout.list_categories(caller=CALLER),
@@ -136,8 +136,8 @@ async def told(scout: Scout) -> list[Any]:
 @pytest.mark.parametrize("hide", [hide_in_another_tenant, hide_with_another_user, hide_by_switching_off])
 async def test_hidden_tools_change_no_answer_count_score_or_suggestion(hide: Any) -> None:
     async with scout_over(hide_nothing) as without, scout_over(hide) as with_hidden:
-        for expected, found in zip(await told(without), await told(with_hidden), strict=True):
-            assert found == expected
+        for expected, answer in zip(await told(without), await told(with_hidden), strict=True):
+            assert answer == expected
 
 
 @guarantee("access:absent-equals-forbidden")

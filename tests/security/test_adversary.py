@@ -60,7 +60,7 @@ class Books(fake_http._Handler):
 
 @dataclass
 class Scene:
-    """The gateway, what stands behind it, and who may do what."""
+    """The gateway, its servers, and the keys of its callers."""
 
     gateway: Serving
     folder: Path
@@ -78,7 +78,7 @@ class Scene:
         return httpx2.post(self.gateway.url, content=json.dumps(message).encode(), headers=sent, timeout=WAIT_S)
 
     def ask(self, token: str | None, method: str, **params: Any) -> Any:
-        """Send one request of 2026 and return what came back, whatever it is."""
+        """Send one request of 2026 and return the response."""
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
         name = str(params.get("name", params.get("uri", "")))
         plain = name if name.isascii() and name.isprintable() else "x"
@@ -96,11 +96,11 @@ class Scene:
 
     def finds(self, token: str, query: str) -> list[str]:
         """Return the keys that a search finds."""
-        found = self.use(token, "search_tools", query=query, limit=20)["structuredContent"]["tools"]
-        return [tool["key"] for tool in found]
+        tools = self.use(token, "search_tools", query=query, limit=20)["structuredContent"]["tools"]
+        return [tool["key"] for tool in tools]
 
     def until(self, true: Any) -> None:
-        """Look at what the gateway does until it is so, bounded."""
+        """Wait, for a bounded time, until a condition holds."""
         ends = time.monotonic() + WAIT_S
         while not true():
             assert time.monotonic() < ends
@@ -114,7 +114,7 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Set the scene, once: everything is tried on the same process, which must outlive all of it."""
+    """Start one gateway for all attempts, which it must survive."""
     folder = tmp_path_factory.mktemp("scene")
     store = f"sqlite:///{folder / 'catalogue.db'}"
     with pytest.MonkeyPatch.context() as patch, fake_http.fake_http() as books, fake_http.fake_http() as inner:
@@ -187,14 +187,14 @@ def test_another_tenants_tools_leave_no_trace_in_any_answer(scene):
             ("list_tools", {"server": "books"}),
             ("list_categories", {}),
         ):
-            told = json.dumps(scene.use(token, tool, **arguments))
-            tried.append(told.replace(name, "").replace(json.dumps(name), ""))
+            replies = json.dumps(scene.use(token, tool, **arguments))
+            tried.append(replies.replace(name, "").replace(json.dumps(name), ""))
         tried.append(json.dumps(scene.ask(token, "tools/call", name=name, arguments={})).replace(name, ""))
     tried += [json.dumps(scene.ask(token, method)) for method in ("tools/list", "resources/list", "prompts/list")]
-    for told in tried:
-        assert CANARY["hidden"] not in told
-        assert "steady" not in told
-        assert "time of day" not in told
+    for replies in tried:
+        assert CANARY["hidden"] not in replies
+        assert "steady" not in replies
+        assert "time of day" not in replies
     assert scene.use(token, "list_tools")["structuredContent"]["pagination"]["total_tools"] == 1
     assert not scene.books.calls(f"{CANARY['hidden']}_ledger")
 
@@ -267,14 +267,14 @@ def test_each_attempt_is_in_the_audit_log_with_who_made_it(scene):
 
 
 @guarantee("secret:nowhere")
-def test_secrets_are_written_nowhere_and_told_to_nobody(scene):
-    told = [
+def test_secrets_are_in_no_file_and_in_no_answer(scene):
+    replies = [
         scene.call(scene.local, "books__echo", text="hello", password=CANARY["argument"]),
         scene.call(scene.local, "books__status", status=500, password=CANARY["argument"]),
         scene.ask(scene.local, "resources/list"),
         scene.use(scene.local, "list_tools", detail="full"),
     ]
-    everything = json.dumps(told) + scene.written()
+    everything = json.dumps(replies) + scene.written()
     for secret in (CANARY["header"], CANARY["argument"], scene.local, scene.zeta):
         assert secret not in everything
         assert secret.split("_")[-1] not in everything

@@ -1,4 +1,4 @@
-"""The audit log: one line for every call, however it ends, and for every administrative act; nothing in it can lie."""
+"""The audit log has one line for every call, however it ends, and for every administrative act."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ tools = ["*forbidden"]
 
 
 def server() -> Scripted:
-    """Give a server whose tools end in every way."""
-    found = Scripted("demo")
+    """Return a server whose tools end in every way."""
+    server = Scripted("demo")
     number = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 
     async def hang(_call: Call) -> Mapping[str, Any]:
@@ -62,14 +62,14 @@ def server() -> Scripted:
         raise RuntimeError("a bug")
 
     for name in ("fine", "forbidden", "limited"):
-        found.tool(name)
-    found.tool("failing", {**text("no"), "isError": True})
-    found.tool("asking", {"resultType": "input_required", "inputRequests": {}})
-    found.tool("counting", inputSchema=number)
-    found.tool("hanging", hang)
-    found.tool("late", late)
-    found.tool("broken", broken)
-    return found
+        server.tool(name)
+    server.tool("failing", {**text("no"), "isError": True})
+    server.tool("asking", {"resultType": "input_required", "inputRequests": {}})
+    server.tool("counting", inputSchema=number)
+    server.tool("hanging", hang)
+    server.tool("late", late)
+    server.tool("broken", broken)
+    return server
 
 
 @asynccontextmanager
@@ -141,8 +141,8 @@ async def test_a_cancelled_a_limited_and_an_unreachable_call_leave_one_line_each
 async def test_a_line_holds_the_shape_of_the_arguments_and_no_value(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with audited(path) as (scout, _):
-        given = {"count": 3, "canary-name": "canary-value", "deep": {"canary": ["canary"]}}
-        await scout.call_tool("demo__counting", given, caller=ANN)
+        arguments = {"count": 3, "canary-name": "canary-value", "deep": {"canary": ["canary"]}}
+        await scout.call_tool("demo__counting", arguments, caller=ANN)
     (line,) = lines(path)
     assert line["arguments"] == {"count": "number", "\u2026": "2 more"}
     assert "canary" not in path.read_text()
@@ -153,7 +153,7 @@ async def test_a_line_holds_the_shape_of_the_arguments_and_no_value(tmp_path: Pa
 async def test_every_call_through_the_gateway_leaves_one_line(tmp_path: Path, surface: str) -> None:
     path = tmp_path / "audit.jsonl"
     direct = [(key, {}) for key in ("demo__fine", "demo__failing", "demo__absent", "demo__forbidden")]
-    asked = {
+    filters = {
         "compact": [("call_tool", {"name": key, "arguments": {}}) for key, _ in direct]
         + [("call_read_tool", {"name": "demo__fine", "arguments": {}}), ("call_tool", {"name": "demo__counting"})],
         "registry": [("execute_tool", {"name": key, "arguments": {}}) for key, _ in direct]
@@ -164,7 +164,7 @@ async def test_every_call_through_the_gateway_leaves_one_line(tmp_path: Path, su
         gateway = Gateway(scout, settings=Settings(), surface=surface)
         async with gateway.running(), Client(gateway.server) as client:
             await client.list_tools()
-            for number, (name, arguments) in enumerate(asked, start=1):
+            for number, (name, arguments) in enumerate(filters, start=1):
                 with suppress(MCPError):
                     await client.call_tool(name, arguments)
                 assert len(lines(path)) == number, (name, arguments)
@@ -203,7 +203,7 @@ def test_the_command_writes_its_calls_and_acts_to_the_users_own_file(
 
 
 @guarantee("audit:every-call")
-async def test_the_library_writes_a_file_only_when_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_library_writes_a_file_only_if_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     async with Scout.open(tools=[{"name": "x"}], settings=Settings(store="memory:", embedder="none")) as scout:
         with pytest.raises(ToolscoutError):
@@ -213,7 +213,7 @@ async def test_the_library_writes_a_file_only_when_told(tmp_path: Path, monkeypa
 
 
 @guarantee("audit:every-call")
-def test_no_file_is_written_where_none_is_wanted(toolscout: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_no_file_is_written_if_the_setting_is_none(toolscout: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLSCOUT_AUDIT", "none")
     assert toolscout("keys", "create", "--tenant", "acme").code == 0
@@ -221,7 +221,7 @@ def test_no_file_is_written_where_none_is_wanted(toolscout: Any, tmp_path: Path,
 
 
 @guarantee("audit:every-call")
-def test_a_file_that_cannot_be_written_is_told_before_anything_is_done(
+def test_an_unwritable_file_is_an_error_before_anything_is_done(
     toolscout: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_done(
 
 
 @guarantee("audit:every-call")
-def test_a_log_that_fails_later_stops_nothing_and_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_fails_later_is_reported_and_stops_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     AuditLog(tmp_path / "file" / "audit.jsonl").write("call", tool="x")
     assert "cannot be written" in caplog.text
@@ -301,7 +301,7 @@ def test_the_command_shows_which_policy_came_into_force_and_why_one_was_refused(
 
 
 @guarantee("audit:every-call")
-def test_the_log_is_asked_by_tenant_user_tool_outcome_act_and_time(
+def test_the_log_is_filtered_by_tenant_user_tool_outcome_act_and_time(
     toolscout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "audit.jsonl"

@@ -1,4 +1,4 @@
-"""The files of the audit log: rotated by several processes at once, ten kept, no line lost."""
+"""The files of the audit log are rotated by several processes at once, and no line is lost."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def test_two_processes_that_rotate_the_same_file_lose_no_line(tmp_path: Path) ->
     for writer in writers:
         assert writer.stdin
         writer.stdin.close()
-    found = [line["tool"] for line in read_audit(path)]
+    tools = [line["tool"] for line in read_audit(path)]
     assert len(list(tmp_path.glob("audit.jsonl.[0-9]*"))) > 3
-    assert sorted(found) == sorted(f"{name}__{number}" for name in "ab" for number in range(600))
+    assert sorted(tools) == sorted(f"{name}__{number}" for name in "ab" for number in range(600))
     assert max(item.stat().st_size for item in tmp_path.iterdir()) <= 20_000 + 200
 
 

@@ -1,4 +1,4 @@
-"""A URL does not reach a private address: not by its spelling, not by the resolver, not by a redirect."""
+"""A URL cannot reach a private address by its spelling, by the resolver or by a redirect."""
 
 import ipaddress
 import socket

@@ -1,4 +1,4 @@
-"""One tool in a hundred is hostile, on untrusted servers: the right tools are still found, and answers stay honest."""
+"""One tool in a hundred is hostile, on untrusted servers, and the right tools are still found."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DEEDS = "catalogue inspect polish insure paint weigh photograph restore auction 
 
 @dataclass(frozen=True, kw_only=True)
 class AttackResult:
-    """What an attack came to: honest recall@5, how many hostile tools each request has among its first five."""
+    """The result of an attack: honest recall@5, and the number of hostile tools in the first five of each request."""
 
     recall: float
     hostile: list[int]
 
     def within(self, most: int) -> float:
-        """Return the share of requests with at most so many."""
+        """Return the share of requests with at most this many hostile tools."""
         return sum(count <= most for count in self.hostile) / len(self.hostile)
 
 
@@ -86,7 +86,7 @@ async def catalogue(embedder: Any, sample_rows: list[dict[str, Any]]) -> AsyncIt
 
 @pytest.fixture(scope="module")
 async def hostile(embedder: Any, sample_rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Make every kind of hostile tool against the very requests that are measured: the worst that can be known."""
+    """Make every kind of hostile tool against the measured requests themselves, which is the worst case."""
     loop = asyncio.get_running_loop()
 
     def embed(texts: list[str]) -> Any:
@@ -100,8 +100,8 @@ def _hostile_tools(
     sample_rows: list[dict[str, Any]], embed: Callable[[list[str]], Any]
 ) -> dict[str, list[dict[str, Any]]]:
     count = round((len(sample_rows) + FILLERS) * SHARE)
-    asked = [row["query"]["en"] for row in REQUESTS]
-    groups = [asked[start::count] for start in range(count)]
+    queries = [row["query"]["en"] for row in REQUESTS]
+    groups = [queries[start::count] for start in range(count)]
     popular = {f"{row['server']}__{row['name']}": row for row in sample_rows}
     copies = [popular[row["tool"]] for row in REQUESTS[:: len(REQUESTS) // count]][:count]
     return {
@@ -114,7 +114,7 @@ def _hostile_tools(
 
 
 async def attacked(scout: Scout, tools: list[dict[str, Any]], servers: int) -> AttackResult:
-    """Add the tools on so many untrusted servers, ask everything, take them away again."""
+    """Add the tools on this many untrusted servers, run all requests, and remove the tools."""
     names = [f"hostile-{number}" for number in range(min(servers, len(tools)))]
     for number, name in enumerate(names):
         await scout.index_server_tools(name, tools[number :: len(names)])

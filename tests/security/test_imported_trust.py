@@ -1,4 +1,4 @@
-"""An imported archive: decisions come with it, and it cannot approve a poisoned definition."""
+"""An imported archive brings its decisions, but cannot approve a poisoned definition."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ async def test_without_the_screen_poisoned_tools_are_imported() -> None:
         ("seen", "kept_out", "kept_out"),
     ],
 )
-async def test_of_two_decisions_the_more_careful_stands(here: Verdict, there: Verdict, expected: Verdict) -> None:
+async def test_the_stricter_of_two_decisions_applies(here: Verdict, there: Verdict, expected: Verdict) -> None:
     archive = await archive_of(EVIL, evil=there)
     async with scout_over([EVIL]) as scout:
         await scout.decisions.decide(HERE, ["notes__evil"], here)

@@ -58,14 +58,14 @@ PATHS = ["/mcp", "/", "/mcp/", "/mcp?x=%00", "/../mcp", "/%2e%2e/%00", "//mcp", 
 
 @dataclass
 class Case:
-    """One request as bytes; one that breaks the framing has a connection of its own."""
+    """One request as bytes. A request that breaks the framing gets its own connection."""
 
     data: bytes
     alone: bool = False
 
 
 class Maker:
-    """Makes requests up, the same ones in every run."""
+    """Generates requests, the same ones in every run."""
 
     def __init__(self, key: str, port: int) -> None:
         self.chance = random.Random(20260728)
@@ -88,7 +88,7 @@ class Maker:
         ]
 
     def case(self) -> Case:
-        """Make the next one up."""
+        """Generate the next request."""
         return self.chance.choice(self.kinds)()
 
     def good(self, key: str) -> bytes:
@@ -142,9 +142,9 @@ class Maker:
         return self._sent(json.dumps(self._message(method, self._params())).encode(), method=method)
 
     def arguments(self) -> Case:
-        given = self._value()
+        value = self._value()
         named = self.chance.choice(
-            [{"name": "call_tool", "arguments": given}, {"name": "search_tools", "arguments": {"query": given}}]
+            [{"name": "call_tool", "arguments": value}, {"name": "search_tools", "arguments": {"query": value}}]
         )
         return self._sent(json.dumps(self._message("tools/call", named)).encode(), method="tools/call")
 
@@ -203,7 +203,7 @@ class Maker:
         return self.chance.choice(METHODS)
 
     def _value(self, depth: int = 3) -> object:
-        """Make a value up: odd ones in lists and objects, nested a few levels."""
+        """Generate a value: odd ones in lists and objects, nested a few levels."""
         pick = self.chance.choice
         kind = pick(["odd", "list", "object"]) if depth else "odd"
         if kind == "list":
@@ -214,7 +214,7 @@ class Maker:
 
     def _params(self) -> dict[str, object]:
         pick = self.chance.choice
-        known = {
+        samples = {
             "name": pick(["call_tool", "search_tools", "absent", *ODD]),
             "arguments": pick(
                 [{"name": pick(ODD), "arguments": pick(ODD)}, {"query": pick(ODD), "limit": pick(ODD)}, *ODD]
@@ -227,7 +227,9 @@ class Maker:
             "protocolVersion": pick(VERSIONS),
             "_meta": pick([{**META, "progressToken": pick(ODD)}, *ODD]),
         }
-        return {name: known[name] for name in self.chance.sample(sorted(known), self.chance.randrange(len(known)))}
+        return {
+            name: samples[name] for name in self.chance.sample(sorted(samples), self.chance.randrange(len(samples)))
+        }
 
     def _message(self, method: str, params: dict[str, object]) -> dict[str, object]:
         return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": META, **params}}
@@ -242,7 +244,7 @@ class Maker:
         return head.encode("latin-1", "replace") + body
 
     def _head(self, token: str | None = None, method: str = "tools/list", more: dict | None = None) -> str:
-        said = f"Bearer {token}" if token else self.chance.choice(self.tokens)
+        header = f"Bearer {token}" if token else self.chance.choice(self.tokens)
         headers = {
             "Host": f"127.0.0.1:{self.port}",
             "Content-Type": "application/json",
@@ -250,7 +252,7 @@ class Maker:
             "MCP-Protocol-Version": MODERN if token else self.chance.choice([MODERN, MODERN, "2025-11-25"]),
             "Mcp-Method": method.replace("\u0000", ""),
             "Mcp-Name": "call_tool",
-            **({"Authorization": said} if said else {}),
+            **({"Authorization": header} if header else {}),
             **(more or {}),
         }
         return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -284,7 +286,7 @@ class Line:
             return status, body
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.streams is not None:
             self.streams[1].close()
             self.streams = None
@@ -310,7 +312,7 @@ async def _answer(reader: asyncio.StreamReader, *, nothing_follows: bool) -> tup
 
 @pytest.fixture
 async def guarded_gateway(tmp_path):
-    """Run a gateway that asks who is calling, over a server that writes down whatever reaches it."""
+    """Run a gateway with authentication, over a server that records every request."""
     behind = fake(tmp_path)
     write_config(tmp_path, behind.config)
     async with Scout.open(store=f"sqlite:///{tmp_path / 'catalogue.db'}") as scout:

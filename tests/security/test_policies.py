@@ -53,7 +53,7 @@ _WANTED = "send a mail or draw maps"
 
 @pytest.fixture(scope="module")
 async def stores(postgres: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Store]]:
-    """Give one store of each engine; every catalogue has tenants of its own in it."""
+    """Return one store of each engine. Every catalogue in it has its own tenants."""
     file = tmp_path_factory.mktemp("policies") / "catalogue.db"
     made = {
         "sqlite": open_store(Settings(store=f"sqlite:///{file}"), Rules()),
@@ -94,7 +94,7 @@ async def test_found_is_described_is_callable_in_the_database_itself(
 
 
 async def check(store: Store, engine: str, catalogue: Catalogue, switches: Switches) -> None:
-    """Publish a catalogue under tenants of its own and let all callers ask."""
+    """Publish a catalogue under its own tenants and send the requests of all callers."""
     mark = f"-{next(_numbers)}"
     for (tenant, owner), tools in catalogue.items():
         rows = [
@@ -122,7 +122,7 @@ def visible(
     user: str | None,
     reach: frozenset[str] | None,
 ) -> dict[str, str | None]:
-    """Say which tools a caller sees and whose each is, by the rules as they are written for people."""
+    """Return the tools that a caller sees, and the owner of each, by the documented rules."""
     seen: dict[str, str | None] = {}
     for owner in (None, user) if user else (None,):
         for (server, name), enabled in catalogue.get((tenant, owner), {}).items():
@@ -138,9 +138,9 @@ async def ask(store: Store, caller: Caller, tenant: str, seen: dict[str, str | N
     listed = await store.facets(caller, Filter())
     assert [(item.key, item.description) for item in listed] == list(expected.items())
     intent = Intent(text=_WANTED, terms=("send", "draw", "find", "tool"), vector=hash_vector(_WANTED))
-    found = await store.candidates(caller, Filter(), [intent], 100, "hash-1")
-    assert [(item.key, item.description) for item in found.facets] == list(expected.items())
-    assert found.frequency[3] == found.visible == len(expected)
+    candidates = await store.candidates(caller, Filter(), [intent], 100, "hash-1")
+    assert [(item.key, item.description) for item in candidates.facets] == list(expected.items())
+    assert candidates.frequency[3] == candidates.visible == len(expected)
     opened = await store.tools(caller, KEYS)
     assert {key: tool.description for key, tool in opened.items()} == expected
     assert {tool.tenant for tool in opened.values()} <= {caller.tenant}

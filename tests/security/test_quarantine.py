@@ -65,7 +65,7 @@ HELD = [
 
 
 async def asked_in_every_way(client: Client, surface: str) -> list[str]:
-    """Return everything that a surface says, for what is there and for what is not."""
+    """Return everything that a surface answers, about tools that exist and about tools that do not."""
     listed = await client.list_tools()
     answers = [listed.model_dump_json()]
     names = {tool.name for tool in listed.tools}

@@ -1,4 +1,4 @@
-"""Poisoned definitions are found by rules that can be read, disguised or not; benign look-alikes are left alone."""
+"""The screening rules find poisoned definitions, also disguised ones, and accept benign look-alikes."""
 
 from __future__ import annotations
 

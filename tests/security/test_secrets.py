@@ -1,4 +1,4 @@
-"""Secrets stay where they belong: whoever entrusts one to toolscout finds it at its own server, and nowhere else."""
+"""Secrets reach only the server that they are for."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def http() -> Iterator[FakeHttp]:
 
 
 def write_everything(folder: Path, http: FakeHttp) -> Path:
-    """Write a config whose every corner holds a secret, some of it for servers that fail."""
+    """Write a config with a secret in every field, also for servers that fail."""
     behind = fake(folder, "fake", "--tools", "3").config
     (folder / "token").write_text(CANARIES["file"] + "\n")
     web = f"{http.origin}/mcp?token={CANARIES['query']}"
@@ -85,9 +85,9 @@ def write_everything(folder: Path, http: FakeHttp) -> Path:
 
 def stored(folder: Path) -> bytes:
     """Return the catalogue and the audit log, byte for byte."""
-    found = [*folder.glob("catalogue.db*"), *folder.glob("audit.jsonl*")]
-    assert len(found) >= 2
-    return b"".join(path.read_bytes() for path in found)
+    files = [*folder.glob("catalogue.db*"), *folder.glob("audit.jsonl*")]
+    assert len(files) >= 2
+    return b"".join(path.read_bytes() for path in files)
 
 
 def absent(everything: bytes, *, but: tuple[str, ...] = ()) -> None:
@@ -120,7 +120,7 @@ async def test_a_gateway_with_secrets_in_every_corner_shows_none(
         ):
             answers.append(await client.list_tools())
             await until(lambda: len(http.seen) > 2)
-            given = {"password": CANARIES["argument"], CANARIES["unknown"]: 1}
+            arguments = {"password": CANARIES["argument"], CANARIES["unknown"]: 1}
             for name in (
                 "fake__tool0",
                 "web__echo",
@@ -130,7 +130,7 @@ async def test_a_gateway_with_secrets_in_every_corner_shows_none(
                 "off__x",
                 CANARIES["policy"][:3],
             ):
-                answers.append(await client.call_tool("call_tool", {"name": name, "arguments": given}))
+                answers.append(await client.call_tool("call_tool", {"name": name, "arguments": arguments}))
                 answers.append(
                     await client.call_tool("call_tool", {"name": name, "arguments": {}, "version": "0" * 12})
                 )
@@ -159,7 +159,7 @@ async def test_no_log_record_error_or_repr_of_the_library_holds_one(
     monkeypatch.setenv("CANARY_ENVIRONMENT", CANARIES["environment"])
     path = write_everything(tmp_path, http)
     config = read_config(path)
-    said = io.StringIO()
+    output = io.StringIO()
     caplog.set_level(logging.INFO)
     caplog.set_level(logging.DEBUG, logger="toolscout")
     caplog.set_level(logging.DEBUG, logger="toolscout.events")
@@ -169,18 +169,18 @@ async def test_no_log_record_error_or_repr_of_the_library_holds_one(
         audit=str(tmp_path / "audit.jsonl"),
         call_timeout_s=1.0,
     )
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         async with Scout.open(config, settings=settings) as scout:
-            said.write(repr(config) + repr(scout.servers.statuses()))
+            output.write(repr(config) + repr(scout.servers.statuses()))
             for name in ("fake__tool0", "web__echo", "gone__x", "nothing"):
                 for arguments in ({"text": 1, "x": CANARIES["argument"]}, [CANARIES["argument"]], CANARIES["argument"]):
                     try:
                         await scout.call_tool(name, arguments, caller=Caller(user="ann"))
                     except ToolscoutError as error:
-                        said.write(repr(error) + json.dumps(to_wire(error)))
+                        output.write(repr(error) + json.dumps(to_wire(error)))
             await scout.discover_tools(f"find {CANARIES['argument']}")
-    said.write("".join(f"{record.getMessage()} {vars(record)}" for record in caplog.records))
-    absent(said.getvalue().encode() + stored(tmp_path))
+    output.write("".join(f"{record.getMessage()} {vars(record)}" for record in caplog.records))
+    absent(output.getvalue().encode() + stored(tmp_path))
 
 
 @guarantee("secret:nowhere")
@@ -193,7 +193,7 @@ def test_no_verb_prints_one(tmp_path: Path, http: FakeHttp, toolscout: Any, monk
     config = str(write_everything(tmp_path, http))
     store = f"sqlite:///{tmp_path / 'catalogue.db'}"
     secret = toolscout("keys", "create", "--tenant", "acme", "--store", store, "--json").json["key"]
-    said = ""
+    output = ""
     for verb in (
         ["index", "--config", config, "--store", store],
         ["doctor", "--config", config, "--store", store],
@@ -218,10 +218,10 @@ def test_no_verb_prints_one(tmp_path: Path, http: FakeHttp, toolscout: Any, monk
         ["import", config],
     ):
         ran = toolscout(*verb)
-        said += ran.out + ran.err
-    absent(said.encode())
-    assert secret not in said
-    assert secret.split("_", 2)[2] not in said
+        output += ran.out + ran.err
+    absent(output.encode())
+    assert secret not in output
+    assert secret.split("_", 2)[2] not in output
     absent(stored(tmp_path))
     assert secret.split("_", 2)[2].encode() not in stored(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Two tenants with the same names on one store, their work interleaved: nothing of the one shows at the other."""
+"""Two tenants with the same names share one store, and neither sees anything of the other."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ async def scout(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def everything(scout: Scout, caller: Caller, other: str) -> str:
-    """Ask in every way there is, also for what only the other tenant has, and write all of it down."""
+    """Send every kind of request, also about tools of the other tenant, and return all answers."""
     answers: list[Any] = []
     for ranker in ("hybrid", "semantic", "keyword", "fuzzy", "boosted"):
         for query in ("send mail", f"only {other}", f"{other}mark", "delete file in turn 2"):
-            found = await scout.search_tools(
+            answer = await scout.search_tools(
                 query, ranker=ranker, detail="full", explain="mark" not in query, threshold=0, caller=caller
             )
-            answers.append((found.matches, found.timed(0).metadata))
+            answers.append((answer.matches, answer.timed(0).metadata))
             with pytest.raises(UnknownTagError) as untagged:
                 await scout.search_tools(query, ranker=ranker, tags=[f"{other}mark"], caller=caller)
             answers.append((untagged.value.suggestions, untagged.value.hint))
@@ -80,10 +80,10 @@ async def everything(scout: Scout, caller: Caller, other: str) -> str:
 
 @pytest.mark.parametrize(("tenant", "other"), [("red", "blue"), ("blue", "red")])
 async def test_no_answer_of_one_tenant_holds_anything_of_the_other(scout: Scout, tenant: str, other: str) -> None:
-    said = await everything(scout, TENANTS[tenant], other)
-    assert f"{tenant}mark" in said
-    assert f"{other}mark" not in said
-    assert f"tenant='{other}'" not in said
+    answers = await everything(scout, TENANTS[tenant], other)
+    assert f"{tenant}mark" in answers
+    assert f"{other}mark" not in answers
+    assert f"tenant='{other}'" not in answers
 
 
 async def test_counts_are_of_the_tenant_alone(scout: Scout) -> None:

@@ -48,7 +48,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def server(certificate, monkeypatch):
-    """Give a server that speaks TLS and that every name resolves to."""
+    """Return a server that speaks TLS and that every name resolves to."""
     with fake_http() as running:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)

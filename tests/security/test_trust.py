@@ -1,4 +1,4 @@
-"""Trust in definitions: every change is seen, and decisions stand."""
+"""Trust in definitions: every change is noticed, and decisions persist."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WHOLE: dict[str, Any] = {
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Give the way to every string of a definition, the keys of its objects among them (as a final None)."""
+    """Return the path of every string of a definition, including the keys of its objects (with a final None)."""
     if isinstance(value, str):
         yield path
     elif isinstance(value, dict):
@@ -280,13 +280,13 @@ for line in sys.stdin:
 
 def serving(**tools: str) -> Config:
     """Write the config of a live server with these tools, by name and description."""
-    listed = [{"name": name, "description": said, "inputSchema": {"type": "object"}} for name, said in tools.items()]
+    listed = [{"name": name, "description": reply, "inputSchema": {"type": "object"}} for name, reply in tools.items()]
     args = ("-c", SERVES, json.dumps(listed))
     return Config(servers=(ServerConfig(title="notes", transport="stdio", command=sys.executable, args=args),))
 
 
 @guarantee("catalog:pin", "catalog:quarantine")
-async def test_a_live_server_that_turns_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_live_server_that_becomes_hostile_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, logger="toolscout")
     settings = Settings(store="memory:", reindex_interval_s=0.05)
     async with Scout.open(serving(sync="Sync the notes."), settings=settings, embedder=HashEmbedder()) as scout:
@@ -301,7 +301,7 @@ async def test_a_live_server_that_turns_is_told_in_the_log(caplog: pytest.LogCap
 
 
 @guarantee("catalog:quarantine")
-async def test_what_waits_is_told_once_and_what_no_longer_waits_is_not_remembered(
+async def test_each_waiting_decision_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, logger="toolscout")

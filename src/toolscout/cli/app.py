@@ -29,7 +29,7 @@ from toolscout.cli import (
 from toolscout.errors import ToolscoutError, UsageError, to_wire
 
 _CommandLineError: type[Exception] = typer.BadParameter.__bases__[0]
-"""The base class of errors in a command line; typer has no public name for it."""
+"""The base class of errors in a command line. Typer has no public name for it."""
 
 EPILOG = (
     "Exit codes: 0 success, 1 nothing found or a problem found, 2 wrong usage, 3 toolscout failed, 130 interrupted."

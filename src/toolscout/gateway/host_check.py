@@ -20,7 +20,7 @@ _OPEN = frozenset({"/health"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedHosts:
-    """The accepted Hosts and Origins, in lower case; `hosts` is None when any Host is accepted."""
+    """The accepted Hosts and Origins, in lower case. If `hosts` is None, any Host is accepted."""
 
     hosts: frozenset[str] | None
     origins: frozenset[str]

@@ -37,7 +37,7 @@ class SearchableTools(Protocol):
         """Find tools."""
 
     async def execute(self, name: str, arguments: Any) -> McpResult:
-        """Call a tool; a failure is a result."""
+        """Call a tool. A failure is a result."""
 
 
 def make_tools(registry: SearchableTools, search_name: str, execute_name: str) -> tuple[McpTool, McpTool]:
