@@ -32,6 +32,7 @@ _unmarked: list[str] = []
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
     if event in _STARTS and _running is not None and _running.get_closest_marker("process") is None:
         _unmarked.append(f"{event}: {arguments[:2]!r:.200}")
+        raise RuntimeError("a test without the marker `process` starts a process")
 
 
 sys.addaudithook(_listen)
@@ -67,3 +68,5 @@ def _watched(item: pytest.Item) -> Iterator[None]:
         yield
     finally:
         _running = None
+    if _unmarked:
+        pytest.fail(f"starts a process without the marker `process`: {_unmarked[0]}", pytrace=False)
