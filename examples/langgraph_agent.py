@@ -32,7 +32,8 @@ def build(model: BaseChatModel, scout: Scout) -> Any:
 
     async def act(state: MessagesState) -> dict[str, list[AnyMessage]]:
         picked = await tools_of_this_turn(scout, state["messages"])
-        return {"messages": [await run(picked, call) for call in state["messages"][-1].tool_calls]}
+        calls = getattr(state["messages"][-1], "tool_calls", [])
+        return {"messages": [await run(picked, call) for call in calls]}
 
     graph = StateGraph(MessagesState)
     graph.add_node("think", think)

@@ -10,9 +10,11 @@ from embedders import HashEmbedder, hash_vector
 from toolscout.indexing.prepare import prepare_server
 from toolscout.indexing.trust import write_pin
 from toolscout.models import LOCAL, Caller, Candidates, Facets, Filter, Intent, Publication, Scope
+from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.sources.rows import group_rows
+from toolscout.storage import open_store
 from toolscout.text import query_terms
 
 OpenStore = Callable[..., Awaitable[Store]]
@@ -102,6 +104,16 @@ async def _publish(store: Store, rows: Rows, scope: Scope, embedder: HashEmbedde
 async def keys(store: Store, caller: Caller | None = None, **narrow: Any) -> list[str]:
     """List the keys that a caller may see."""
     return [item.key for item in await store.facets(caller or Caller(), Filter(**narrow))]
+
+
+async def unembedded(url: str, model_id: str) -> Sequence[Any]:
+    """Open a store beside whoever uses it, and return what has no vector of a model."""
+    store = open_store(Settings(store=url), Rules())
+    await store.open()
+    try:
+        return await store.unembedded(model_id)
+    finally:
+        await store.close()
 
 
 async def look_for(

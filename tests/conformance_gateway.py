@@ -61,7 +61,8 @@ async def main() -> None:
         gateway = Gateway(scout, settings=settings, surface="all")
         gateway.server.middleware.insert(0, bare)
         await gateway.tool_lists.of(scout.caller)
-        gateway.server.get_tool_input_schema = lambda name: gateway.tool_lists.input_schema(f"{SERVER}__{name}")
+        caller = scout.caller
+        gateway.server.get_tool_input_schema = lambda name: gateway.tool_lists.input_schema(f"{SERVER}__{name}", caller)
         await serve_http(gateway, settings, host="127.0.0.1", port=port)
 
 

@@ -260,6 +260,7 @@ async def list_templates(_context, _params):
 
 async def read_resource(context, params):
     uri = params.uri
+    contents: types.TextResourceContents | types.BlobResourceContents
     if uri in RESOURCES:
         contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=RESOURCES[uri])
     elif uri == "test://static-binary":

@@ -22,8 +22,12 @@ from typing import Any
 import psycopg
 
 from embedders import HashEmbedder
+from toolscout.policy.rules import Rules
+from toolscout.ports import Store
 from toolscout.scout import Scout
 from toolscout.settings import Settings
+from toolscout.storage import open_store
+from toolscout.storage.sqlite.store import SqliteStore
 
 
 def edition(number: int) -> list[dict[str, str]]:
@@ -35,10 +39,14 @@ def edition(number: int) -> list[dict[str, str]]:
     ]
 
 
-def open_editions(path: str, model_id: str = "hash-1") -> Scout:
+def editions_store(path: str) -> Store:
+    """Give the store at a path or an address, not opened yet."""
+    return open_store(Settings(store=path if "://" in path else f"sqlite:///{path}"), Rules())
+
+
+def open_editions(path: str, model_id: str = "hash-1", *, store: Store | None = None) -> Scout:
     """Open the scout that both sides of a test use."""
-    store = path if "://" in path else f"sqlite:///{path}"
-    return Scout.open(store=store, embedder=HashEmbedder(model_id), settings=Settings())
+    return Scout(store=store or editions_store(path), embedder=HashEmbedder(model_id), settings=Settings())
 
 
 def _say(text: str) -> None:
@@ -51,7 +59,8 @@ async def _once(path: str, number: int, model_id: str) -> None:
 
 
 async def _publish_on_and_on(path: str, first: int, kill_at: int) -> None:
-    async with open_editions(path) as scout:
+    store = editions_store(path)
+    async with open_editions(path, store=store) as scout:
         if kill_at:
             statements = itertools.count(1)
 
@@ -59,10 +68,10 @@ async def _publish_on_and_on(path: str, first: int, kill_at: int) -> None:
                 if next(statements) == kill_at:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            if "://" in path:
-                _before_each_statement(count)
+            if isinstance(store, SqliteStore):
+                store.connection.set_trace_callback(count)
             else:
-                scout._store._connection.set_trace_callback(count)
+                _before_each_statement(count)
         for number in itertools.count(first):
             await scout.index_tools(edition(number))
             _say(f"published {number}")

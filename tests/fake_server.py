@@ -13,12 +13,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 LOG = Path(sys.argv[1])
 OPTIONS = sys.argv[2:]
 OUT = sys.stdout.buffer
 LOCK = threading.Lock()
-WAITING = {}
+WAITING: dict[Any, Any] = {}
 STATE = {"tools": int(OPTIONS[OPTIONS.index("--tools") + 1]) if "--tools" in OPTIONS else 1, "questions": 1000}
 
 

@@ -42,12 +42,12 @@ class Counting:
     """A store that records which of its methods are used."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.inner = store
         self.used: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         self.used.append(name)
-        return getattr(self._store, name)
+        return getattr(self.inner, name)
 
 
 @dataclass
@@ -136,11 +136,11 @@ async def guarded(
     for server in all_servers:
         server.tenants = tuple(tenant for tenant, its in (servers or {}).items() if server in its)
     async with Scout(
-        store=store,  # type: ignore[arg-type]
+        store=store,
         embedder=HashEmbedder(),
         settings=options,
         rules=rules,
-        servers=all_servers,  # type: ignore[arg-type]
+        servers=all_servers,
     ) as scout:
         gateway = Gateway(scout, settings=options, surface=surface, authenticated=True)
         authentication = authentication_for(options, scout.api_keys.find, clock=clock)

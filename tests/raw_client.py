@@ -9,13 +9,16 @@ from typing import Any
 
 import anyio
 from mcp import ClientSession
+from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     PROTOCOL_VERSION_META_KEY,
+    CallToolResult,
     Implementation,
+    TextContent,
 )
 
 MODERN = "2026-07-28"
@@ -41,7 +44,8 @@ class RawClient:
                 CLIENT_INFO_META_KEY: {"name": "raw", "version": "1"},
                 CLIENT_CAPABILITIES_META_KEY: dict(self.capabilities),
             }
-        return await self.dispatcher.send_raw_request(method, payload, {"timeout": WAIT_S, **options})
+        asked: CallOptions = {"timeout": WAIT_S, **options}  # type: ignore[typeddict-item]
+        return await self.dispatcher.send_raw_request(method, payload, asked)
 
 
 @asynccontextmanager
@@ -63,3 +67,10 @@ async def raw_client(
                 await session.initialize()
             yield RawClient(dispatcher, session, era == MODERN, capabilities or {})
         tasks.cancel_scope.cancel()
+
+
+def text_of(result: CallToolResult) -> str:
+    """Return the text of a result whose first block is text."""
+    first = result.content[0]
+    assert isinstance(first, TextContent)
+    return first.text

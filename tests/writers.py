@@ -57,7 +57,7 @@ class Writers:
 
     def last_words(self) -> list[int]:
         """Wait until the writer was killed. Return the editions that it has published."""
-        published = []
+        published: list[int] = []
         for word, number in self.said():
             if word == "ended":
                 assert number == -signal.SIGKILL

@@ -229,9 +229,9 @@ def test_a_file_that_the_host_changes_meanwhile_is_not_overwritten(
     home: Path, toolscout: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from toolscout.cli import host_import
+    from toolscout.cli.import_record import write_file
 
     file = write(home / ".cursor" / "mcp.json", {"mcpServers": {"a": ENTRY}})
-    write_file = host_import.write_file
 
     def interfering(path: Path, data: bytes, mode: int) -> None:
         write_file(path, data, mode)

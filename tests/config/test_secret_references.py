@@ -20,7 +20,7 @@ from toolscout.config import ServerConfig, read_config
 class Memory(KeyringBackend):
     """A keyring that lasts as long as the test."""
 
-    priority = 1  # type: ignore[assignment]
+    priority = 1
     locked = False
 
     def get_password(self, service: str, username: str) -> str | None:

@@ -13,7 +13,7 @@ from toolscout.errors import to_wire
 
 pytestmark = guarantee("access:absent-equals-forbidden", "tenant:isolation")
 
-LOCAL = [
+LOCAL: list[dict[str, Any]] = [
     {"server": "mail", "name": "send_letter", "description": "Send a letter by post.", "tags": ["post"]},
     {"server": "mail", "name": "read_letter", "description": "Read a letter.", "tags": ["post"]},
     {"server": "shop", "name": "buy_stamps", "description": "Buy stamps for letters.", "category": "commerce"},

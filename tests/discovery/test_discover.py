@@ -6,12 +6,13 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from toolscout import EmptyQueryError, InvalidValueError, Scout, Settings
 from toolscout.errors import EmbedderError, StoreError
+from toolscout.storage.sqlite.store import SqliteStore
 from toolscout.text import count_tokens
 
 CORE = ("calendar__create_event", "mail__send_email")
@@ -226,7 +227,7 @@ async def test_when_searching_fails_the_fallback_is_core_tools_then_the_first_by
     async def broken(*_: Any) -> Any:
         raise StoreError("the index is gone")
 
-    monkeypatch.setattr(scout._store, "candidates", broken)
+    monkeypatch.setattr(SqliteStore, "candidates", broken)
     found = await scout.discover_tools("weather forecast", limit=4)
     assert keys(found) == [*CORE, "bank__transfer_money", "docs__export_pdf"]
     assert {item.source for item in found} == {"fallback"}
@@ -236,13 +237,13 @@ async def test_when_searching_fails_the_fallback_is_core_tools_then_the_first_by
 
 @pytest.mark.parametrize("mode", ["off", "shadow"])
 async def test_off_and_shadow_give_every_tool(
-    open_scout: Callable[..., Scout], mode: str, caplog: pytest.LogCaptureFixture
+    open_scout: Callable[..., Scout], mode: Literal["off", "shadow"], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "toolscout.events")
     async with open_scout(ROWS, settings=Settings(discovery=mode)) as scout:
         found = await scout.discover_tools("weather forecast")
     assert (len(found), {item.source for item in found}, found.tokens_saved) == (12, {"all"}, 0)
-    events = [record.fields for record in caplog.records if getattr(record, "event", "") == "tools.selected"]
+    events = [vars(record)["fields"] for record in caplog.records if getattr(record, "event", "") == "tools.selected"]
     assert [event["tools"][0]["key"] for event in events] == ([] if mode == "off" else ["weather__forecast"])
 
 
@@ -252,7 +253,7 @@ async def test_a_shadow_disturbs_nobody_also_when_there_is_nothing_to_go_by(
     caplog.set_level(logging.INFO, "toolscout.events")
     async with open_scout(ROWS, settings=Settings(discovery="shadow")) as scout:
         assert len(await scout.discover_tools("")) == 12
-    [event] = [record.fields for record in caplog.records if getattr(record, "event", "") == "tools.selected"]
+    [event] = [vars(record)["fields"] for record in caplog.records if getattr(record, "event", "") == "tools.selected"]
     assert "neither the query nor the messages" in event["degraded"]
 
 

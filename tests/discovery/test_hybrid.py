@@ -123,8 +123,8 @@ def test_a_name_and_another_word_of_few_letters_are_no_typos(query: str) -> None
 )
 async def test_a_name_with_its_server_is_as_good_as_a_key(sample_scout: Scout, query: str) -> None:
     best, *others = await sample_scout.search_tools(query)
-    assert (best.tool.key, best.score > 0.99) == ("github__create_issue", True)
-    assert all(match.score < 0.5 for match in others)
+    assert (best.tool.key, (best.score or 0) > 0.99) == ("github__create_issue", True)
+    assert all((match.score or 0) < 0.5 for match in others)
 
 
 CHINESE = [

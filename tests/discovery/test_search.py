@@ -48,7 +48,7 @@ async def test_several_queries_in_one_call_answer_as_each_alone(sample_scout: Sc
 @pytest.mark.parametrize("ranker", RANKERS)
 async def test_best_comes_first_and_ties_fall_by_key(sample_scout: Scout, ranker: str) -> None:
     answer = await sample_scout.search_tools("list things", ranker=ranker, top_k=50, threshold=0)
-    scores = [match.score for match in answer]
+    scores = [match.score or 0 for match in answer]
     assert scores == sorted(scores, reverse=True)
     if ranker != "keyword":  # whole words come before keys there
         places = [(-(match.score or 0), match.tool.key) for match in answer]

@@ -65,7 +65,7 @@ async def test_a_need_in_plain_words_finds_the_tools_of_the_first_scenario(open_
     names = [match.tool.name for match in answer]
     assert names[0] == "research_paper_search"
     assert "web_search_exa" in names[:3]
-    scores = [match.score for match in answer]
+    scores = [match.score or 0 for match in answer]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 
@@ -89,7 +89,7 @@ async def test_each_matching_tag_adds_a_fifth(open_scout: Callable[..., Scout]) 
         plain = {m.tool.name: m.score for m in await scout.search_tools("write things down", ranker="semantic")}
         tagged = await scout.search_tools("write things down", tags=["storage", "memory"], ranker="semantic")
     for match in tagged:
-        assert match.score == pytest.approx(min(1.0, plain[match.tool.name] + 0.2 * len(match.matched_tags)))
+        assert match.score == pytest.approx(min(1.0, (plain[match.tool.name] or 0) + 0.2 * len(match.matched_tags)))
 
 
 async def test_scores_do_not_all_become_one(sample_scout: Scout) -> None:

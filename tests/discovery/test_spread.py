@@ -10,6 +10,7 @@ import pytest
 from toolscout import Scout
 from toolscout.discovery.diversity import MOST, PLACES, is_crowded, limit_untrusted, only_trusted
 from toolscout.models import Candidates, Facets, Filter, Query, Ranked, Ranking
+from toolscout.storage.sqlite.store import SqliteStore
 
 MakeFacets = Callable[..., Facets]
 
@@ -191,12 +192,12 @@ async def test_more_candidates_are_fetched_only_where_someone_trusted_may_be_cro
     async with open_scout() as scout:
         await scout.index_server_tools("crowd", flood)
         await scout.index_server_tools("one", [{"name": "sing", "description": "Sing a song"}], trusted=trusted)
-        candidates = scout._store.candidates
+        candidates = SqliteStore.candidates
 
         async def counted(*arguments: Any) -> Candidates:
             calls.append(arguments)
             return await candidates(*arguments)
 
-        monkeypatch.setattr(scout._store, "candidates", counted)
+        monkeypatch.setattr(SqliteStore, "candidates", counted)
         assert len(await scout.search_tools("pay the bill")) > 0
     assert len(calls) == asked

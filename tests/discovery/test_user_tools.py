@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -44,7 +44,7 @@ async def everything(scout: Scout, caller: Caller) -> list[Any]:
     seen += [await scout.list_categories(caller=caller), await scout.list_tags(caller=caller)]
     for ask in (scout.get_tool_details, scout.get_related_tools, scout.call_tool):
         with pytest.raises(ToolNotFoundError) as caught:
-            await ask("diary__read_diary", caller=caller)  # type: ignore[operator]
+            await ask("diary__read_diary", caller=caller)
         seen.append((caught.value.message, caught.value.suggestions))
     return seen
 
@@ -150,7 +150,7 @@ class Notebook:
         schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
         return {"name": name, "description": "Take a note.", "inputSchema": schema} if name == "take_note" else None
 
-    def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
         if arguments["text"] == "boom":
             raise ValueError("no ink")
         return {"noted": arguments["text"]}

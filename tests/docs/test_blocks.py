@@ -158,7 +158,7 @@ def check_make(target: str, shown: str, where: str, run: Run) -> None:
     recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text("utf-8"), re.M)
     assert recipe, f"{where}: no make target {target}"
     if shown:
-        commands = re.findall(r"^\t@\.venv/bin/toolscout (.*)", recipe[1], re.M)
+        commands = re.findall(r"^\t@\$\(BIN\)/toolscout (.*)", recipe[1], re.M)
         store = "sqlite:///demo.db"
         printed = "".join(run("toolscout", *shlex.split(command.replace("$(DEMO)", store))) for command in commands)
         same(printed, shown, f"{where}: make {target}")

@@ -5,6 +5,7 @@ import re
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -56,7 +57,7 @@ def test_every_verb_and_flag_is_documented(verb):
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_no_flag_is_documented_that_does_not_exist(verb):
     page = (DOCS / "cli.md").read_text("utf-8")
-    section = re.search(rf"^## [^\n]*`{verb}`.*?(?=^## |\Z)", page, re.S | re.M)[0]
+    section = re.findall(rf"^## [^\n]*`{verb}`.*?(?=^## |\Z)", page, re.S | re.M)[0]
     verbs = [name for name in COMMANDS if f"`{name}`" in section.splitlines()[0]]
     flags = {flag for name in verbs for parameter in COMMANDS[name].params for flag in parameter.opts}
     assert set(re.findall(r"`(--[a-z-]+)", section)) <= flags | {"--help"}
@@ -64,7 +65,7 @@ def test_no_flag_is_documented_that_does_not_exist(verb):
 
 def test_the_readme_says_how_to_get_the_command_before_it_uses_it():
     readme = (ROOT / "README.md").read_text("utf-8")
-    used = re.search(r"`toolscout |\$ toolscout ", readme).start()
+    used = next(re.finditer(r"`toolscout |\$ toolscout ", readme)).start()
     assert re.search(r"tool install \.|pip install \.", readme[:used])
     assert ".venv/bin/toolscout" in readme[:used]
 
@@ -95,11 +96,11 @@ def test_every_error_is_in_the_tree_of_its_docstring():
 
 def emitted():
     """Return the events of the source, each with the names of its fields."""
-    events = {}
+    events: dict[Any, Any] = {}
     for path in sorted(Path(errors.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "emit":
-                events.setdefault(node.args[0].value, set()).update(item.arg for item in node.keywords)
+                events.setdefault(ast.literal_eval(node.args[0]), set()).update(item.arg for item in node.keywords)
     return events
 
 
@@ -120,8 +121,8 @@ def test_every_logged_event_is_documented_with_every_field():
 def settings_docstrings():
     tree = ast.parse(Path(settings_module.__file__).read_text("utf-8"))
     body = next(node for node in tree.body if isinstance(node, ast.ClassDef)).body
-    events = {}
+    events: dict[Any, Any] = {}
     for field, said in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
-            events[field.target.id] = said.value.value
+            events[ast.unparse(field.target)] = ast.literal_eval(said.value)
     return events

@@ -9,6 +9,7 @@ from downstreams import QUICK, fake, gone, opened, until
 from toolscout.config import Config, ServerConfig
 from toolscout.downstream.debounce import Debouncer
 from toolscout.downstream.paging import read_all_pages
+from toolscout.downstream.server import DownstreamServer
 from toolscout.downstream.servers import DownstreamServers
 from toolscout.errors import ServerUnavailableError
 from toolscout.models import Overlay
@@ -98,6 +99,7 @@ async def test_a_tool_list_that_expires_is_reported(tmp_path):
     async with opened(fake(tmp_path).config) as here:
         await here.changed("fake", 1)
         server = here.downstream.servers["fake"]
+        assert isinstance(server, DownstreamServer)
         server.ttl_s = 0.1
         here.downstream.report_again("fake")
         await here.changed("fake", 4)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from downstreams import ANYONE, alive, fake, gone, opened, until
 from servers import free_port, listening, stdio
 from toolscout.config import ServerConfig
 from toolscout.downstream import sessions
+from toolscout.downstream.server import DownstreamServer
 from toolscout.errors import CallError
 from toolscout.models import Caller
 
@@ -21,7 +23,7 @@ class Agent:
     """An agent that records progress reports and questions, and answers questions."""
 
     def __init__(self, answer=None):
-        self.capabilities = {"elicitation": {"form": {}}}
+        self.capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
         self.answer = answer
         self.reports = []
         self.questions = []
@@ -62,6 +64,7 @@ async def test_a_modern_server_is_used_with_the_stateless_protocol(modern):
         server = here.downstream.servers["modern"]
         assert server.status.protocol == "2026-07-28"
         assert {"echo", "who"} <= {tool["name"] for tool in await server.list_tools()}
+        assert isinstance(server, DownstreamServer)
         assert server.ttl_s == 60.0
         result = await here.call("modern", "echo", {"text": "hi"})
         assert result["structuredContent"] == {"text": "hi"}

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from toolscout.embedding import builtin
 from toolscout.embedding.builtin import BuiltinEmbedder
+from toolscout.embedding.manifest import Manifest
 from toolscout.models import Document
 
 TEXTS = [
@@ -113,21 +115,20 @@ class Watched:
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2])
-async def test_no_more_threads_work_than_are_allowed(model: BuiltinEmbedder, threads: int) -> None:
-    bounded = BuiltinEmbedder(threads=threads)
-    tokenizer, session = model._load(1)
+async def test_no_more_threads_work_than_are_allowed(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    tokenizer, session = builtin.load_model(Manifest.read(), 1)
     watched = Watched(session)
-    bounded._loaded[1] = (tokenizer, watched)
+    monkeypatch.setattr(builtin, "load_model", lambda *_: (tokenizer, watched))
+    bounded = BuiltinEmbedder(threads=threads)
     await asyncio.gather(*(bounded.embed_documents([document("x")] * 20) for _ in range(5)))
     assert 1 <= watched.most <= max(1, threads)
     assert all(name.startswith("toolscout-embed-document") for name in watched.threads)
     await bounded.close()
 
 
-async def test_queries_do_not_wait_behind_documents(model: BuiltinEmbedder) -> None:
+async def test_queries_do_not_wait_behind_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """A query is answered while every document thread is blocked, because queries have their own threads."""
-    blocked = BuiltinEmbedder(threads=1)
-    tokenizer, session = model._load(1)
+    tokenizer, session = builtin.load_model(Manifest.read(), 1)
     release = threading.Event()
 
     class Held:
@@ -136,7 +137,8 @@ async def test_queries_do_not_wait_behind_documents(model: BuiltinEmbedder) -> N
                 assert release.wait(60)
             return session.run(*given)
 
-    blocked._loaded[1] = (tokenizer, Held())
+    monkeypatch.setattr(builtin, "load_model", lambda *_: (tokenizer, Held()))
+    blocked = BuiltinEmbedder(threads=1)
     documents = asyncio.ensure_future(blocked.embed_documents([document("x")]))
     async with asyncio.timeout(60):
         assert (await blocked.embed_queries(["send"])).shape == (1, 384)

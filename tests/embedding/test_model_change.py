@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from catalogues import many
+from catalogues import many, unembedded
 from editions import edition, open_editions
 from embedders import HashEmbedder
 from guarantees import guarantee
@@ -90,7 +90,7 @@ async def test_every_tenant_and_server_is_rebuilt_together(path: Path) -> None:
     async with open_with(path, HashEmbedder(NEW)) as after:
         report = await after.index_tools(many(12, server="one"))
         assert (report.new, report.embedded) == (2, 22)
-        assert await after._store.unembedded(NEW) == []
+        assert await unembedded(f"sqlite:///{path}", NEW) == []
 
 
 async def test_a_new_model_that_fails_half_way_leaves_the_old_one_in_its_place(path: Path) -> None:

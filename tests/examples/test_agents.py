@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from chat_apis import check_openai_tools
@@ -42,7 +42,7 @@ async def test_the_pydantic_ai_agent_gets_the_tools_of_each_run(
 ) -> None:
     agent = load("pydantic_ai_agent").agent
     offered: list[set[str]] = []
-    script = [
+    script: list[ModelResponsePart] = [
         ToolCallPart("shop__track_parcel", {"order": "1042"}),
         TextPart("It is shipped."),
         ToolCallPart("shop__refund_order", {"order_number": "1042"}),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from model_server import ScriptedModel, anthropic_reply, openai_reply, scripted_model
+from model_server import ScriptedModel, Step, anthropic_reply, openai_reply, scripted_model
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SAID = "Where is the parcel of order 1042?\nRefund it, and let the customer know by email\n"
@@ -18,7 +18,7 @@ RIGHT = [
     ("shop__refund_order", {"order": "1042"}),
     ("shop__send_email", {"to": "ann@example.com", "subject": "Your refund", "body": "It is on its way."}),
 ]
-SCRIPT = [
+SCRIPT: list[Step] = [
     [("shop__track_parcel", {"order": "1042"})],
     "It is on its way to you.",
     WRONG,
@@ -62,7 +62,7 @@ async def test_the_chat_on_openais_format() -> None:
 
 
 async def test_the_chat_on_openais_format_outlives_arguments_that_are_not_json() -> None:
-    script = [[("shop__track_parcel", '{"order": 10')], "Sorry.", "Nothing to do."]
+    script: list[Step] = [[("shop__track_parcel", '{"order": 10')], "Sorry.", "Nothing to do."]
     async with scripted_model("/v1/chat/completions", openai_reply, script) as model:
         output = await talk("openai_chat.py", OPENAI_BASE_URL=f"{model.origin}/v1", OPENAI_API_KEY="secret")
     assert "Nothing to do." in output

@@ -16,6 +16,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "web_request_tools.py"
 @pytest.fixture
 def example():
     spec = importlib.util.spec_from_file_location("web_request_tools", EXAMPLE)
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     yield module

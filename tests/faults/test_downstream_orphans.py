@@ -60,6 +60,7 @@ def test_a_gateway_that_is_killed_leaves_no_process(tmp_path, number):
         stderr=subprocess.DEVNULL,
         text=True,
     ) as gateway:
+        assert gateway.stdout
         lines = [gateway.stdout.readline().strip() for _ in range(4)]
         assert lines[-1] == "ready"
         family = [int(line) for line in lines[:3]]
@@ -127,6 +128,7 @@ def test_a_reaper_that_was_killed_is_started_again():
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True) as child:
         reaper.add(child.pid)
         first = reaper.pid
+        assert first
         os.kill(first, signal.SIGKILL)
         assert gone(first)
         reaper.add(child.pid)

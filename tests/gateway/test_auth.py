@@ -99,7 +99,7 @@ async def test_a_token_with_anything_wrong_is_refused_without_reading_the_store(
         served.store.used.clear()
         for wrong, make in BAD.items():
             token = make(issuer)
-            raw = {"Authorization": f"Bearer {token}".encode("latin-1")}
+            raw = {b"Authorization": f"Bearer {token}".encode("latin-1")}
             response = await served.http.post(served.url, content=b"{}", headers=raw)
             assert response.status_code == 401, wrong
             header = response.headers["www-authenticate"]
@@ -276,6 +276,10 @@ async def test_any_failure_of_authentication_denies_access(tools):
         assert await verifier.verify_token("x.y.z") is None
 
 
+async def no_key(_key: str) -> None:
+    """Find no API key."""
+
+
 @guarantee("auth:default")
 @pytest.mark.parametrize(
     ("wrong", "named"),
@@ -295,14 +299,14 @@ async def test_any_failure_of_authentication_denies_access(tools):
 )
 def test_settings_that_would_let_anyone_in_are_refused(wrong, named):
     with pytest.raises(SettingError, match=named):
-        authentication_for(Settings(**wrong), None)
+        authentication_for(Settings(**wrong), no_key)
 
 
 @guarantee("auth:token")
 async def test_what_is_remembered_of_a_token_ends_with_it_and_with_the_issuers_keys(issuer):
     clock = Clock()
     named = Settings(auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
-    verifier = authentication_for(named, None, clock=clock).verifier
+    verifier = authentication_for(named, no_key, clock=clock).verifier
 
     async def is_cached(token: str) -> bool:
         """Tell whether a token is answered with the same object twice."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 import httpx2
 import pytest
@@ -20,7 +21,7 @@ from serving import serving
 from toolscout import Caller, Scout
 from toolscout.policy.policy_file import parse_policy
 
-ELICITS = {"elicitation": {"form": {}}}
+ELICITS: dict[str, Any] = {"elicitation": {"form": {}}}
 QUESTION = {"message": "Really?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}
 HANDSHAKE = {
     "jsonrpc": "2.0",
@@ -76,7 +77,7 @@ async def test_two_tenants_are_listed_what_is_theirs(crm):
         assert listed["cacheScope"] == "private"
 
 
-ASKED = [
+ASKED: list[tuple[str, Any]] = [
     ("call_tool", {"name": "crm__export", "arguments": {}}),
     ("call_read_tool", {"name": "crm__export", "arguments": {}}),
     ("call_tool", {"name": "hr__list_staff", "arguments": {}}),

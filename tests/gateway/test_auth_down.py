@@ -74,7 +74,7 @@ async def test_cached_keys_still_work_while_the_database_is_down(fragile: Postgr
 async def test_a_key_works_even_if_its_last_use_cannot_be_stored(tools: Scripted) -> None:
     async with guarded({"acme": [tools]}) as served:
         good = await served.key("acme")
-        served.store._store.connection.execute("PRAGMA query_only = ON")
+        served.store.connection.execute("PRAGMA query_only = ON")
         with pytest.raises(StoreError):
             await served.key("acme")
         assert (await served.ask(good, "tools/list")).status_code == 200

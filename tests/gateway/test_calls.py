@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from mcp import MCPError
@@ -147,7 +148,7 @@ async def test_the_reading_door_refuses_a_tool_that_may_write(open_gateway, demo
 
 async def refusals(opened, era, key):
     """Return everything that the gateway answers about a key that the caller may not see."""
-    answers = []
+    answers: list[Any] = []
     async with raw_client(opened.server, era) as client:
         for tool, where in (("call_tool", "name"), ("get_tool_details", "names"), ("get_related_tools", "name")):
             answer = await client.request("tools/call", {"name": tool, "arguments": {where: key}})

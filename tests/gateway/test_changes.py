@@ -39,6 +39,7 @@ async def test_a_handshake_client_is_notified_on_its_connection(open_gateway, de
         Client(opened.server, mode="legacy", message_handler=handler) as client,
     ):
         capabilities = client.server_capabilities
+        assert capabilities.tools
         assert capabilities.tools.list_changed
         demo.tool("new_one", text("x"), description="Something new")
         await opened.scout.index([demo])

@@ -8,12 +8,14 @@ import json
 import signal
 import subprocess
 import time
+from typing import cast
 
 import pytest
 
 from guarantees import guarantee
 from servers import free_port
 from serving import serve_command, serving
+from toolscout import Scout
 from toolscout.errors import StoreError
 from toolscout.gateway import diagnostics
 from toolscout.gateway.diagnostics import Readiness
@@ -46,12 +48,12 @@ class FakeScout:
 
 
 async def test_a_store_that_answers_makes_a_replica_ready():
-    assert await Readiness(FakeScout()).reasons() == []
+    assert await Readiness(cast("Scout", FakeScout())).reasons() == []
 
 
 async def test_a_store_that_fails_makes_it_unready_and_one_that_is_back_ready_again():
     scout = FakeScout()
-    readiness = Readiness(scout)
+    readiness = Readiness(cast("Scout", scout))
     scout.ping_fails = True
     assert await readiness.reasons() == ["the store does not answer"]
     scout.ping_fails = False
@@ -61,7 +63,7 @@ async def test_a_store_that_fails_makes_it_unready_and_one_that_is_back_ready_ag
 async def test_a_store_that_hangs_gets_one_ping_and_does_not_block_probes(monkeypatch):
     monkeypatch.setattr(diagnostics, "PING_S", 0.02)
     scout = FakeScout()
-    readiness = Readiness(scout)
+    readiness = Readiness(cast("Scout", scout))
     scout.hangs.clear()
     for _ in range(3):
         assert await readiness.reasons() == ["the store does not answer"]
@@ -72,7 +74,7 @@ async def test_a_store_that_hangs_gets_one_ping_and_does_not_block_probes(monkey
 
 async def test_a_replica_is_unready_until_it_has_loaded_a_catalogue_once():
     scout = FakeScout()
-    readiness = Readiness(scout)
+    readiness = Readiness(cast("Scout", scout))
     scout.never_loaded = scout.ping_fails = True
     assert await readiness.reasons() == ["the store does not answer", "no catalogue is loaded yet"]
     scout.never_loaded = scout.ping_fails = False
@@ -84,7 +86,7 @@ async def test_a_replica_is_unready_until_it_has_loaded_a_catalogue_once():
 async def test_nothing_of_the_error_leaves_by_this_door():
     scout = FakeScout()
     scout.ping_fails = True
-    assert "10.1.2.3" not in str(await Readiness(scout).reasons())
+    assert "10.1.2.3" not in str(await Readiness(cast("Scout", scout)).reasons())
 
 
 def ask(port: int, path: str, host: str = "") -> tuple[int, dict[str, object]]:

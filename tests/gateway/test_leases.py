@@ -17,6 +17,8 @@ from toolscout import Scout
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import StoreError
 from toolscout.models import Scope
+from toolscout.policy.rules import Rules
+from toolscout.ports import LiveServer
 from toolscout.scout.leases import Leases
 from toolscout.scout.sync import CatalogueSync
 from toolscout.settings import Settings
@@ -59,7 +61,7 @@ async def test_a_replica_without_the_lease_embeds_nothing_and_serves_what_the_ot
         await until(lambda: bool(slow.documents))
         async with replica(settings, quick, server) as other:
             await until(lambda: live_of(other).statuses()[0].state == "ready")
-            called = await other.servers.get("fake").call_tool("echo", {"text": "hello"}, caller=other.caller)
+            called = await server_of(other).call_tool("echo", {"text": "hello"}, caller=other.caller)
             assert called["content"][0]["text"] == "hello"
             await until(lambda: bool(live_of(other).waiting))
             await _leases_are_refused(settings, 5)  # longer than a lease, which is renewed meanwhile
@@ -73,9 +75,15 @@ async def test_a_replica_without_the_lease_embeds_nothing_and_serves_what_the_ot
             assert live_of(other).reports[0].unchanged == 5
 
 
+def server_of(scout: Scout) -> LiveServer:
+    server = scout.servers.get("fake")
+    assert server
+    return server
+
+
 async def _leases_are_refused(settings: Settings, count: int) -> None:
     """Request a lease that another process holds, several times, for longer than one lease lasts."""
-    store = open_store(settings, lambda _caller, _facets: True)
+    store = open_store(settings, Rules())
     await store.open()
     for _ in range(count):
         assert not await store.lease("index:local/:fake", "a third", 60)
@@ -85,7 +93,7 @@ async def _leases_are_refused(settings: Settings, count: int) -> None:
 
 async def test_when_the_holder_died_another_takes_over(tmp_path, settings):
     server = fake(tmp_path, "fake", "--tools", "5").config
-    store = open_store(settings, lambda _caller, _facets: True)
+    store = open_store(settings, Rules())
     await store.open()
     assert await store.lease("index:local/:fake", "it was killed", 0.5)
     async with replica(settings, HashEmbedder(), server) as scout:
@@ -97,7 +105,7 @@ async def test_when_the_holder_died_another_takes_over(tmp_path, settings):
 
 async def test_one_server_that_another_replica_indexes_delays_no_other_server(tmp_path, settings):
     busy, free = fake(tmp_path, "busy", "--tools", "2").config, fake(tmp_path, "free", "--tools", "3").config
-    store = open_store(settings, lambda _caller, _facets: True)
+    store = open_store(settings, Rules())
     await store.open()
     assert await store.lease("index:local/:busy", "another", 60)
     async with replica(settings, HashEmbedder(), busy, free) as scout:
@@ -112,13 +120,13 @@ async def test_one_server_that_another_replica_indexes_delays_no_other_server(tm
 
 async def test_a_replica_whose_lease_comes_late_lists_its_server_again(tmp_path, settings):
     server = fake(tmp_path, "fake", "--names", "change", "--tools", "1")
-    store = open_store(settings, lambda _caller, _facets: True)
+    store = open_store(settings, Rules())
     await store.open()
     assert await store.lease("index:local/:fake", "another", 60)
     quiet = replace(settings, reindex_interval_s=60)  # so that only a late lease can be why it lists again
     async with replica(quiet, HashEmbedder(), server.config) as scout:
         await until(lambda: live_of(scout).delayed == {(Scope(), "fake")})
-        await scout.servers.get("fake").call_tool("change", {}, caller=scout.caller)
+        await server_of(scout).call_tool("change", {}, caller=scout.caller)
         await store.release("index:local/:fake", "another")
         await settled(scout)
         assert await names(scout) == ["change", "tool0", "tool1"]
@@ -127,12 +135,12 @@ async def test_a_replica_whose_lease_comes_late_lists_its_server_again(tmp_path,
 
 async def test_a_server_that_fails_when_its_lease_comes_late_is_listed_again(tmp_path, settings):
     server = fake(tmp_path, "fake", "--names", "refuse_list", "--tools", "1")
-    store = open_store(settings, lambda _caller, _facets: True)
+    store = open_store(settings, Rules())
     await store.open()
     assert await store.lease("index:local/:fake", "another", 60)
     async with replica(settings, HashEmbedder(), server.config) as scout:
         await until(lambda: live_of(scout).delayed == {(Scope(), "fake")})
-        await scout.servers.get("fake").call_tool("refuse_list", {}, caller=scout.caller)
+        await server_of(scout).call_tool("refuse_list", {}, caller=scout.caller)
         await store.release("index:local/:fake", "another")
         await until(lambda: bool(live_of(scout).reports))
         assert await names(scout) == ["refuse_list", "tool0"]
@@ -150,7 +158,7 @@ async def test_a_change_that_reaches_every_replica_is_indexed_once(tmp_path, set
         for scout in (one, two, three):
             await settled(scout)
         for scout in (one, two, three):
-            await scout.servers.get("fake").call_tool("change", {}, caller=scout.caller)
+            await server_of(scout).call_tool("change", {}, caller=scout.caller)
         await until(lambda: all(len(live_of(scout).reports) >= 2 for scout in (one, two, three)))
         for scout in (one, two, three):
             await settled(scout)
@@ -161,7 +169,7 @@ async def test_a_change_that_reaches_every_replica_is_indexed_once(tmp_path, set
 
 async def test_a_server_that_any_replica_reaches_stays_in_the_catalogue(tmp_path, settings):
     settings = replace(settings, unavailable_s=0.2)
-    store = open_store(settings, lambda _caller, _facets: True)
+    store = open_store(settings, Rules())
     await store.open()
     here, there = Leases(store, settings), Leases(store, replace(settings, unavailable_s=60))
     assert await here.reached_by_none("fake")

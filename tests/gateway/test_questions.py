@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from mcp import Client
 from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
+from pydantic import FileUrl
 
 from guarantees import guarantee
-from raw_client import raw_client
+from raw_client import raw_client, text_of
 from scripted import text
 from toolscout.errors import CallError
 
@@ -31,7 +33,7 @@ async def sampled(_context, _params):
 
 
 async def rooted(_context):
-    return ListRootsResult(roots=[Root(uri="file:///home")])
+    return ListRootsResult(roots=[Root(uri=FileUrl("file:///home"))])
 
 
 ASKED = pytest.mark.parametrize(
@@ -66,11 +68,15 @@ def asking(down, method, params):
 @ASKED
 async def test_the_answer_of_the_agent_reaches_the_server(open_gateway, demo, up, down, method, params, seen):
     demo.tool("ask", asking(down, method, params))
-    callbacks = {"elicitation_callback": elicited, "sampling_callback": sampled, "list_roots_callback": rooted}
+    callbacks: dict[str, Any] = {
+        "elicitation_callback": elicited,
+        "sampling_callback": sampled,
+        "list_roots_callback": rooted,
+    }
     async with open_gateway(demo) as opened, Client(opened.server, mode=up, **callbacks) as client:
         got = await client.call_tool("call_tool", {"name": "demo__ask"})
     assert not got.is_error
-    assert seen in got.content[0].text
+    assert seen in text_of(got)
 
 
 @UP
@@ -89,7 +95,7 @@ async def test_a_client_that_cannot_answer_is_a_clear_refusal(open_gateway, demo
         got = await client.call_tool("call_tool", {"name": "demo__ask"})
     assert got.is_error
     assert "elicitation" in refused[0]
-    assert "elicitation" in got.content[0].text
+    assert "elicitation" in text_of(got)
 
 
 @UP

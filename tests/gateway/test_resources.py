@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from mcp import Client, MCPError
+from mcp_types import ResourceLink, TextResourceContents
 
 from guarantees import guarantee
 from scripted import Scripted
@@ -95,8 +96,12 @@ async def test_a_link_in_a_result_can_be_read_as_it_is(open_gateway, files):
     files.tool("find", {"content": [link]}, description="Find a file")
     async with open_gateway(files) as opened, Client(opened.server) as client:
         got = await client.call_tool("call_tool", {"name": "files__find"})
-        assert got.content[0].uri == "file:///linked"
-        assert (await client.read_resource("file:///linked")).contents[0].text == "at file:///linked"
+        [found] = got.content
+        assert isinstance(found, ResourceLink)
+        assert found.uri == "file:///linked"
+        [contents] = (await client.read_resource("file:///linked")).contents
+        assert isinstance(contents, TextResourceContents)
+        assert contents.text == "at file:///linked"
 
 
 async def test_a_link_that_two_servers_name_is_read_at_neither(open_gateway, files, demo):

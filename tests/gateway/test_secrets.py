@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -38,7 +39,7 @@ async def left_behind(tmp_path):
     config = replace(behind.config, args=command, env={"SECRET": CANARIES["config"]})
     mute = replace(config, title="mute", args=("-c", "import time; time.sleep(600)", CANARIES["argument"]))
     write_config(tmp_path, config, replace(mute, command=sys.executable))
-    answers = []
+    answers: list[Any] = []
     headers = {"Authorization": f"Bearer {CANARIES['token']}", "Cookie": f"session={CANARIES['cookie']}"}
     with serving(tmp_path) as gateway:
         async with (

@@ -148,7 +148,10 @@ def test_the_text_that_is_embedded_says_name_server_description_and_parameters()
 def test_parameters_are_read_to_a_bound_and_odd_schemas_break_nothing() -> None:
     many = {"properties": {f"parameter{number}": {"description": "x"} for number in range(100)}}
     assert len(list(parameters(many))) == 60
-    nested = {"properties": {"a": {"items": {"properties": {"b": {"properties": {"c": {"properties": {"d": {}}}}}}}}}}
+    nested: dict[str, Any] = {
+        "properties": {"a": {"items": {"properties": {"b": {"properties": {"c": {"properties": {"d": {}}}}}}}}}
+    }
     assert [name for name, _ in parameters(nested)] == ["a", "b", "c"]
-    for odd in ({"properties": []}, {"properties": {"a": True}}, {"properties": {"a": {"enum": 5, "items": []}}}):
+    odds: list[Any] = [[], {"a": True}, {"a": {"enum": 5, "items": []}}]
+    for odd in ({"properties": value} for value in odds):
         assert all(text == "" for _, text in parameters(odd))

@@ -6,6 +6,7 @@ import json
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ RANKERS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 
 @pytest.fixture(scope="module", params=["memory", "sqlite"])
 async def scout(
-    request: pytest.FixtureRequest, embedder: object, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, embedder: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Scout]:
     """Return a scout over tools in all scripts. The one on SQLite was closed and opened again."""
     folder: Path = tmp_path_factory.mktemp("scripts")
@@ -150,7 +151,7 @@ async def test_a_key_or_a_filter_that_is_no_text_finds_nothing_and_breaks_nothin
 @pytest.mark.parametrize("kind", NO_TEXT)
 async def test_a_definition_that_is_no_text_is_indexed_or_dropped_with_a_reason(kind: str) -> None:
     text = NO_TEXT[kind]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": text, "description": "x"},
         {"name": "described", "description": text},
         {"name": "tagged", "tags": [text], "keywords": [text], "examples": [text], "category": text},

@@ -88,9 +88,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @guarantee("access:one-predicate", "tenant:isolation")
 async def test_found_listed_opened_explained_and_called_agree_under_every_policy(url: str) -> None:
     rules, settings, dice = Rules(), Settings(store=url), random.Random(7)
-    async with Scout(
-        store=open_store(settings, rules), embedder=HashEmbedder(), settings=settings, rules=rules
-    ) as scout:
+    store = open_store(settings, rules)
+    async with Scout(store=store, embedder=HashEmbedder(), settings=settings, rules=rules) as scout:
         for tenant in TENANTS:
             for source in (Source("shop", trusted=True), Source("post", trusted=False)):
                 trusted = source.server.trusted
@@ -104,7 +103,6 @@ async def test_found_listed_opened_explained_and_called_agree_under_every_policy
             rules.apply(random_policy(dice))
             groups = frozenset(dice.sample(GROUPS, dice.randint(0, 2)))
             caller = Caller(tenant=dice.choice(TENANTS), user=dice.choice([None, *USERS]), groups=groups)
-            store = scout._store
             listed = [item.key for item in await store.facets(caller, Filter())]
             candidates = await store.candidates(caller, Filter(), intents, 50, "hash-1")
             opened = await store.tools(caller, everything)
@@ -140,21 +138,22 @@ async def test_callers_whom_the_policy_does_not_tell_apart_are_judged_once_and_a
         for key in (None, "k1")
         for servers in (None, frozenset({"shop"}))
     ]
-    async with Scout(store=open_store(settings, rules), embedder=None, settings=settings, rules=rules) as scout:
+    store = open_store(settings, rules)
+    async with Scout(store=store, embedder=None, settings=settings, rules=rules) as scout:
         for caller in (Caller(tenant="red"), Caller(tenant="blue"), Caller(tenant="red", user="ann")):
             await scout.index([Source("shop", trusted=True), Source("post", trusted=False)], caller=caller)
         for _ in range(100):
             rules.apply(random_policy(dice))
             for caller in dice.sample(people, len(people)):
-                tools = await scout._store.stored_tools(Scope(tenant=caller.tenant))
-                own = await scout._store.stored_tools(caller.scope) if caller.user else []
+                tools = await store.stored_tools(Scope(tenant=caller.tenant))
+                own = await store.stored_tools(caller.scope) if caller.user else []
                 wanted = {tool.key for tool in (*tools, *own) if Rules(rules.policy)(caller, tool)}
-                assert {item.key for item in await scout._store.facets(caller, Filter())} == wanted
+                assert {item.key for item in await store.facets(caller, Filter())} == wanted
         rules.apply(Policy(allow=(Rule(name="staff", who=frozenset({"group:staff"})),)))
         before = rules.asked
         for number in range(1_000):
             caller = Caller(tenant="blue", user=f"user {number}", groups=frozenset({"staff"}))
-            assert (await scout._store.overview(caller)).total == 2 * len(NAMES)
+            assert (await store.overview(caller)).total == 2 * len(NAMES)
         assert rules.asked - before == 2 * len(NAMES)
 
 

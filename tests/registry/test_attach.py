@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from mcp.server.lowlevel import Server
@@ -153,10 +154,14 @@ async def test_a_low_level_server_without_tools_gets_them(registry, connect, era
 
 
 def test_schemas_are_known_without_a_listing_where_the_server_knows_its_own(registry):
-    server = Server("s", on_list_tools=lambda *_: None, get_tool_input_schema={"own": {"type": "object"}}.get)
+    async def nothing_listed(*_: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[])
+
+    server = Server("s", on_list_tools=nothing_listed, get_tool_input_schema={"own": {"type": "object"}}.get)
     registry.attach(server)
+    assert server.get_tool_input_schema
     assert server.get_tool_input_schema("own") == {"type": "object"}
-    assert "query" in server.get_tool_input_schema("tool_search")["properties"]
+    assert "query" in (server.get_tool_input_schema("tool_search") or {})["properties"]
     assert server.get_tool_input_schema("absent") is None
 
 

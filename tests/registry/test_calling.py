@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import fastmcp
 import pytest
@@ -30,10 +31,15 @@ def error_of(result):
 
 
 async def test_a_slip_in_the_arguments_is_repaired_noted_and_the_call_made_once(registry):
-    made = []
+    made: list[Any] = []
+
+    def count(n: int) -> str:
+        made.append(n)
+        return "ok"
+
     registry.register_tool(
         {"name": "count", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}},
-        lambda n: made.append(n) or "ok",
+        count,
     )
     result = await registry.execute("count", '{"n": "7"}')
     assert made == [7]
@@ -44,7 +50,7 @@ async def test_a_slip_in_the_arguments_is_repaired_noted_and_the_call_made_once(
 
 
 async def test_arguments_that_do_not_fit_are_refused_with_the_schema_and_nothing_is_sent(registry):
-    made = []
+    made: list[Any] = []
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     registry.register_tool({"name": "count", "inputSchema": schema}, made.append)
     error = error_of(await registry.execute("count", {"n": "many"}))
@@ -157,7 +163,10 @@ async def test_a_hidden_tool_may_ask_for_input_in_the_modern_era(registry, conne
         if not ctx.input_responses:
             params = ElicitRequestFormParams(message="who?", requested_schema=form)
             return InputRequiredResult(input_requests={"who": ElicitRequest(params=params)}, request_state="s1")
-        return f"hello {ctx.input_responses['who'].content['name']} ({ctx.request_state})"
+        reply = ctx.input_responses["who"]
+        assert isinstance(reply, ElicitResult)
+        assert reply.content
+        return f"hello {reply.content['name']} ({ctx.request_state})"
 
     async def answers(_context, _params):
         return ElicitResult(action="accept", content={"name": "Ann"})
@@ -180,10 +189,12 @@ async def test_a_fastmcp_handler_gets_fastmcps_context(registry, connect):
 
     @registry.tool
     async def asynchronous(x: int, ctx: fastmcp.Context) -> str:
+        assert ctx
         return f"{ctx.fastmcp.name} {x}"
 
     @registry.tool
     def synchronous(ctx: fastmcp.Context | None, x: int) -> str:
+        assert ctx
         return f"{ctx.fastmcp.name} {x}"
 
     registry.register_tool({"name": "ready"}, lambda: "no context")

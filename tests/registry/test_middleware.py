@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from fastmcp import FastMCP
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
+from raw_client import text_of
 from tool_providers import Folder
 from toolscout import RequestProvidersMiddleware, Settings
 from web import client_as, serving
@@ -59,7 +61,8 @@ async def test_each_request_has_the_tools_of_its_user(app, era):
         client_as(url, mode=era, **{"x-user": "bob"}) as (bob, _),
         client_as(url, mode=era) as (nobody, _),
     ):
-        assert await asyncio.gather(found(ann), found(bob), found(nobody)) == [["notes_of_ann"], ["notes_of_bob"], []]
+        answers = list(await asyncio.gather(found(ann), found(bob), found(nobody)))
+        assert answers == [["notes_of_ann"], ["notes_of_bob"], []]
         for client, user in ((ann, "ann"), (bob, "bob")):
             assert (await executed(client, "whoami")).content[0].text == f"{user}: whoami in Ulm"
         assert (await executed(bob, "notes_of_ann")).is_error
@@ -121,7 +124,7 @@ async def test_a_derivation_that_fails_leaves_the_request_without_its_tools_and_
     async with serving(middleware) as url, client_as(url, **{"x-user": "ann"}) as (client, _):
         assert await found(client) == []
         got = await client.call_tool("execute_tool", {"name": "sql_query", "arguments": {"query": "x"}})
-        assert got.content[0].text == "executed: x"
+        assert text_of(got) == "executed: x"
     assert {problem.provider for problem in registry.problems} == {"request"}
     assert "cannot be derived" in registry.problems[-1].what
     assert "secret" not in registry.problems[-1].what
@@ -137,5 +140,11 @@ async def test_what_is_neither_http_nor_a_websocket_passes_untouched():
     def never(_connection):
         raise AssertionError
 
-    await RequestProvidersMiddleware(app, never)({"type": "lifespan"}, None, None)
+    async def receives_nothing() -> Any:
+        raise AssertionError
+
+    async def sends_nothing(_message: Any) -> None:
+        raise AssertionError
+
+    await RequestProvidersMiddleware(app, never)({"type": "lifespan"}, receives_nothing, sends_nothing)
     assert seen == ["lifespan"]

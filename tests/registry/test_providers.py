@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -32,7 +34,7 @@ def text(result):
     return result.content[0].text
 
 
-KINDS = {
+KINDS: dict[str, Callable[..., Any]] = {
     "synchronous": Folder,
     "asynchronous": lambda tools: Api(Folder(tools)),
     "generator": Generator,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from fastmcp.tools.base import ToolResult
 from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp_types import CallToolResult, ImageContent, TextContent, Tool, ToolAnnotations
+from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
@@ -106,7 +106,7 @@ async def test_definition_and_result_of_a_function_are_those_of_the_sdk(function
 
 async def test_every_option_of_the_sdk_is_taken(make_registry):
     server, registry = MCPServer("sdk"), make_registry()
-    options = {
+    options: dict[str, Any] = {
         "name": "named",
         "title": "A name",
         "description": "Described.",
@@ -181,7 +181,7 @@ async def test_a_handler_gets_its_arguments_by_name_or_as_one_mapping(handler, m
     assert (await registry.call_tool("find", {"query": "q"})).content[0].text == "q/5"
 
 
-RETURNED = {
+RETURNED: dict[str, tuple[Any, Any, Any]] = {
     "text": ("words", [TextContent(text="words")], None),
     "mapping": ({"a": 1}, [TextContent(text='{\n  "a": 1\n}')], None),
     "nothing": (None, [], None),
@@ -210,7 +210,7 @@ async def test_a_result_of_fastmcps_kind_is_taken(make_registry):
     registry = make_registry()
     registry.register_tool({"name": "both"}, lambda: ToolResult(content="t", structured_content={"a": 1}))
     registry.register_tool({"name": "text"}, lambda: ToolResult(content="t"))
-    content = [TextContent(text="t")]
+    content: list[ContentBlock] = [TextContent(text="t")]
     assert await registry.call_tool("both") == CallToolResult(content=content, structured_content={"a": 1})
     assert await registry.call_tool("text") == CallToolResult(content=content)
 

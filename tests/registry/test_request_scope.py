@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any, cast
 
 import pytest
 
@@ -75,7 +76,7 @@ async def test_a_block_is_entered_once_and_takes_only_providers(registry):
     with block, pytest.raises(InvalidValueError, match="already entered"), block:
         pass
     with pytest.raises(InvalidValueError, match="is not a provider"):
-        request_providers("ann")
+        request_providers(cast("Any", "ann"))
 
 
 async def test_two_hundred_requests_at_once_see_each_its_own(registry):

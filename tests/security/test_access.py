@@ -71,7 +71,7 @@ async def test_related_tools_and_counts_ask_the_same_predicate() -> None:
 
 
 CALLER = Caller(user="ann")
-HIDDEN = [
+HIDDEN: list[dict[str, Any]] = [
     {
         "name": "launch_missile",
         "server": "many",

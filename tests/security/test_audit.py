@@ -152,7 +152,8 @@ async def test_a_line_holds_the_shape_of_the_arguments_and_no_value(tmp_path: Pa
 @pytest.mark.parametrize("surface", ["compact", "registry", "all"])
 async def test_every_call_through_the_gateway_leaves_one_line(tmp_path: Path, surface: str) -> None:
     path = tmp_path / "audit.jsonl"
-    direct = [(key, {}) for key in ("demo__fine", "demo__failing", "demo__absent", "demo__forbidden")]
+    keys = ("demo__fine", "demo__failing", "demo__absent", "demo__forbidden")
+    direct: list[tuple[str, dict[str, Any]]] = [(key, {}) for key in keys]
     filters = {
         "compact": [("call_tool", {"name": key, "arguments": {}}) for key, _ in direct]
         + [("call_read_tool", {"name": "demo__fine", "arguments": {}}), ("call_tool", {"name": "demo__counting"})],

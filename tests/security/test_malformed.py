@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,25 @@ METHODS = [
     "tools/call\u0000",
     "../etc/passwd",
 ]
-ODD = [None, True, -1, 0, 1.5, "", "x", "\u0000", "\ud800", "٠", [], {}, [[]], {"": ""}, "9" * 400, -(10**30), "\u202e"]
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    "",
+    "x",
+    "\u0000",
+    "\ud800",
+    "٠",
+    [],
+    {},
+    [[]],
+    {"": ""},
+    "9" * 400,
+    -(10**30),
+    "\u202e",
+]
 RAW_ODD = [b"1e400", b"-0", b"NaN", b"Infinity", b"1" * 5_000, b"0x10", b"1.", b'"\xff"', b"'x'", b"undefined", b"{,}"]
 VERSIONS = [MODERN, "2025-11-25", "2024-11-05", "1999-01-01", "", "\xff", "2026-07-28, 2025-11-25"]
 TYPES = ["application/json", "text/plain", "application/json; charset=utf-16", "multipart/form-data", "", "*/*", "\xe9"]
@@ -70,7 +89,8 @@ class Maker:
     def __init__(self, key: str, port: int) -> None:
         self.chance = random.Random(20260728)
         self.port = port
-        self.tokens = [f"Bearer {key}"] * 3 + [f"Bearer {key[:-1]}", "Bearer x.y.z", f"Basic {key}", "Bearer", None]
+        wrong = (f"Bearer {key[:-1]}", "Bearer x.y.z", f"Basic {key}", "Bearer", None)
+        self.tokens: list[str | None] = [*[f"Bearer {key}"] * 3, *wrong]
         self.kinds = [
             self.cut,
             self.batch,
@@ -143,9 +163,11 @@ class Maker:
 
     def arguments(self) -> Case:
         value = self._value()
-        named = self.chance.choice(
-            [{"name": "call_tool", "arguments": value}, {"name": "search_tools", "arguments": {"query": value}}]
-        )
+        requests: list[dict[str, object]] = [
+            {"name": "call_tool", "arguments": value},
+            {"name": "search_tools", "arguments": {"query": value}},
+        ]
+        named = self.chance.choice(requests)
         return self._sent(json.dumps(self._message("tools/call", named)).encode(), method="tools/call")
 
     def garbage(self) -> Case:

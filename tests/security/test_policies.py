@@ -101,7 +101,7 @@ async def check(store: Store, engine: str, catalogue: Catalogue, switches: Switc
             {"name": name, "server": server, "description": _said(tenant, owner, name), "enabled": enabled}
             for (server, name), enabled in tools.items()
         ]
-        given_to = {"own": {owner: rows}} if owner else {}
+        given_to: dict[str, Any] = {"own": {owner: rows}} if owner else {}
         await publish(store, [] if owner else rows, tenant=tenant + mark, embedder=HashEmbedder(), **given_to)
     turned: dict[tuple[Owner, str], bool] = {}
     for whose, key, enabled in switches:

@@ -188,6 +188,7 @@ async def test_a_change_is_reported_with_both_definitions_until_it_is_approved()
         assert (report.offered, report.quarantined) == (("notes__sync",), ())
         (change,) = await scout.decisions.changes(HERE)
         assert (change.key, change.quarantine_reason, change.changed, change.waits) == ("notes__sync", "", True, True)
+        assert change.before
         assert change.before["description"] == "Sync the notes."
         assert change.after["description"] == "Sync the notes!"
         await scout.decisions.decide(HERE, ["notes__sync"], "approved")
@@ -217,6 +218,7 @@ async def test_strict_mode_withholds_a_changed_tool_until_it_is_approved() -> No
 async def test_a_tool_that_goes_and_comes_back_changed_is_noticed() -> None:
     async with scout_over(rows("Sync.", OTHER), [OTHER], rows("Sync!", OTHER)) as scout:
         (change,) = await scout.decisions.changes(HERE)
+        assert change.before
         assert (change.before["description"], change.after["description"]) == ("Sync.", "Sync!")
 
 

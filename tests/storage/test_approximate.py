@@ -16,6 +16,8 @@ from toolscout.models import Scope
 from toolscout.ports import Store
 from toolscout.storage.index.vectors import VectorIndex
 from toolscout.storage.postgres import candidates
+from toolscout.storage.postgres.store import PostgresStore
+from toolscout.storage.sqlite.store import SqliteStore
 
 pytestmark = guarantee("store:contract")
 
@@ -119,7 +121,8 @@ async def test_a_store_past_its_exact_rows_gives_nearly_the_same_candidates(
         await asyncio.to_thread(_vectors(approximate).wait)
         assert _vectors(exact).exact
         assert not _vectors(approximate).exact
-    for narrow in ({}, {"tags": ("odd",)}):
+    narrows: list[dict[str, Any]] = [{}, {"tags": ("odd",)}]
+    for narrow in narrows:
         overlaps = []
         for number in range(10):
             query = f"word{number} word{number + 20} word{number + 40}"
@@ -149,5 +152,6 @@ def _record_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _vectors(store: Store) -> VectorIndex:
+    assert isinstance(store, SqliteStore | PostgresStore)
     vectors: VectorIndex = store.segments.snapshot(Scope()).segments[0].vectors
     return vectors

@@ -13,6 +13,10 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Caller, Scout, Settings
 from toolscout.errors import ToolscoutError, UnknownCategoryError, UnknownServerError, UnknownTagError
+from toolscout.policy.rules import Rules
+from toolscout.ports import Store
+from toolscout.storage import open_store
+from toolscout.storage.postgres.store import PostgresStore
 
 pytestmark = guarantee("store:contract", "rank:deterministic")
 
@@ -57,17 +61,21 @@ def own() -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def filled(url: str, **settings: Any) -> AsyncIterator[Scout]:
-    async with Scout.open(store=url, embedder=HashEmbedder(), settings=Settings(**settings)) as scout:
+async def filled(url: str, **options: Any) -> AsyncIterator[tuple[Scout, Store]]:
+    rules, settings = Rules(), Settings(store=url, **options)
+    store = open_store(settings, rules)
+    async with Scout(store=store, embedder=HashEmbedder(), settings=settings, rules=rules) as scout:
         await scout.index_tools(corpus())
         await scout.index_tools(own(), caller=Caller(user="ann"))
         await scout.index_tools(many(200), caller=Caller(tenant="other"))
         await scout.set_enabled("many__create_invoice_00000", False)
         await scout.set_enabled("mine__read_invoice_00001", False, caller=Caller(user="ann"))
-        yield scout
+        yield scout, store
 
 
-async def all_answers(scout: Scout, rankers: Sequence[str] = ("hybrid", "semantic", "keyword")) -> dict[str, Any]:
+async def all_answers(
+    scout: Scout, store: Store, rankers: Sequence[str] = ("hybrid", "semantic", "keyword")
+) -> dict[str, Any]:
     """Send every query as every caller, and return keys, scores and counts."""
     answers: dict[str, Any] = {}
     for number, caller in enumerate(CALLERS):
@@ -89,17 +97,17 @@ async def all_answers(scout: Scout, rankers: Sequence[str] = ("hybrid", "semanti
         overview = await scout.overview(caller=caller)
         answers[f"{number} overview"] = (overview.total, overview.tokens, overview.categories, overview.servers)
         answers[f"{number} tags"] = await scout.list_tags(caller=caller)
-        answers[f"{number} vocabulary"] = list(await scout._store.vocabulary(caller))
+        answers[f"{number} vocabulary"] = list(await store.vocabulary(caller))
         for key in ("odd__read_invoice_00001", "mine__update_invoice_00002"):
-            near = await scout._store.similar(caller, key, 10)
+            near = await store.similar(caller, key, 10)
             answers[f"{number} near {key}"] = [(item.key, item.owner, score) for item, score in near]
     return answers
 
 
 @pytest.fixture(scope="module")
 async def expected() -> dict[str, Any]:
-    async with filled("memory:") as scout:
-        return await all_answers(scout)
+    async with filled("memory:") as (scout, store):
+        return await all_answers(scout, store)
 
 
 def test_the_answers_are_worth_comparing(expected: dict[str, Any]) -> None:
@@ -117,27 +125,30 @@ def test_the_answers_are_worth_comparing(expected: dict[str, Any]) -> None:
 async def test_postgresql_gives_what_memory_gives(
     expected: dict[str, Any], database: Callable[[], str], resident_tools: int
 ) -> None:
-    async with filled(database(), resident_tools=resident_tools) as scout:
-        answers = await all_answers(scout)
-        assert ("local" in scout._store.tenants_in_database) == (resident_tools == 0)
+    async with filled(database(), resident_tools=resident_tools) as (scout, store):
+        answers = await all_answers(scout, store)
+        assert isinstance(store, PostgresStore)
+        assert ("local" in store.tenants_in_database) == (resident_tools == 0)
     assert {name: value for name, value in answers.items() if value != expected[name]} == {}
 
 
 async def test_a_tenant_that_grows_and_shrinks_moves_there_and_back(
     expected: dict[str, Any], database: Callable[[], str]
 ) -> None:
-    async with filled(database(), resident_tools=350) as scout:
-        assert "local" not in scout._store.tenants_in_database
+    async with filled(database(), resident_tools=350) as (scout, store):
+        assert isinstance(store, PostgresStore)
+        assert "local" not in store.tenants_in_database
         await scout.index_tools(many(100, server="more"))
-        assert "local" in scout._store.tenants_in_database
+        assert "local" in store.tenants_in_database
         assert (await scout.overview()).total == expected["0 overview"][0] + 100
         await scout.remove_server("more")
-        assert "local" in scout._store.tenants_in_database
+        assert "local" in store.tenants_in_database
         answer = await scout.search_tools(QUERIES[0], threshold=0)
         assert [(match.tool.key, match.tool.owner, match.score) for match in answer] == expected[
             f"0 0 hybrid {QUERIES[0]}"
         ][0]
-        assert {name: value for name, value in (await all_answers(scout, ())).items() if value != expected[name]} == {}
+        answers = await all_answers(scout, store, ())
+        assert {name: value for name, value in answers.items() if value != expected[name]} == {}
         await scout.index_tools([{"name": "last", "server": "many"}])
-        assert "local" not in scout._store.tenants_in_database
+        assert "local" not in store.tenants_in_database
         assert (await scout.overview()).total == expected["0 overview"][0] - 158

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from catalogues import keys, look_for, many, publish
@@ -34,7 +36,7 @@ async def haystack(store: Store) -> Store:
     [{"tags": ("rare",)}, {"category": "music"}, {"servers": ("Workshop",)}],
     ids=["tag", "category", "server"],
 )
-async def test_a_selective_filter_still_fills_the_limit(haystack: Store, narrow: dict[str, object]) -> None:
+async def test_a_selective_filter_still_fills_the_limit(haystack: Store, narrow: dict[str, Any]) -> None:
     """None of the twelve tools is among the best of all 412, so filtering after the search would find none."""
     unfiltered = await look_for(haystack, "create one invoice", limit=10)
     assert not [item for item in unfiltered.facets if item.server == "Workshop"]
@@ -74,7 +76,7 @@ async def test_conditions_add_up(haystack: Store) -> None:
 
 
 @pytest.mark.parametrize("narrow", [{"tags": ("nope",)}, {"category": "nope"}, {"servers": ("nope",)}])
-async def test_a_filter_that_nothing_passes_leaves_nothing(haystack: Store, narrow: dict[str, object]) -> None:
+async def test_a_filter_that_nothing_passes_leaves_nothing(haystack: Store, narrow: dict[str, Any]) -> None:
     assert await keys(haystack, **narrow) == []
     candidates = await look_for(haystack, "tune piano", **narrow)
     assert candidates.facets == ()

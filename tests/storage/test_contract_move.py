@@ -21,7 +21,7 @@ pytestmark = guarantee("store:move")
 
 ANN, RED = Caller(user="ann"), Caller(tenant="red")
 STRANGE = "nul \x00, lone \ud800, bidi \u202e, ümlaut 猫"
-STUDIO = [
+STUDIO: list[dict[str, Any]] = [
     {"name": "paint", "server": "studio", "description": "Paint a wall", "tags": ["art"], "examples": ["paint it"]},
     {"name": "forge", "server": "studio", "description": STRANGE, "output_schema": {"type": "object"}},
 ]

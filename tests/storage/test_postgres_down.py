@@ -22,9 +22,9 @@ from postgres_server import PostgresServer, with_database
 from toolscout import StoreError
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import Rules
-from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
+from toolscout.storage.postgres.store import PostgresStore
 from waiting import eventually
 
 pytestmark = guarantee("store:down")
@@ -53,11 +53,12 @@ def bring_back(server: PostgresServer) -> None:
 
 
 @asynccontextmanager
-async def open_database(server: PostgresServer, name: str, **settings: Any) -> AsyncIterator[Store]:
+async def open_database(server: PostgresServer, name: str, **settings: Any) -> AsyncIterator[PostgresStore]:
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         admin.execute(f"CREATE DATABASE {name}")
     store = open_store(Settings(store=with_database(server.url, name), **settings), Rules())
+    assert isinstance(store, PostgresStore)
     await store.open()
     try:
         yield store

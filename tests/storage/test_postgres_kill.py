@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from editions import edition, open_editions
+from editions import edition, editions_store, open_editions
 from guarantees import guarantee
 from knobs import kills
 from toolscout import Scout
+from toolscout.storage.postgres.store import PostgresStore
 from writers import Writers
 
 KILLS = kills(100)
@@ -32,9 +33,9 @@ def writers() -> Iterator[Writers]:
     processes.close()
 
 
-async def visible_edition(reader: Scout, db: psycopg.Connection) -> int:
+async def visible_edition(reader: Scout, store: PostgresStore, db: psycopg.Connection) -> int:
     """Check that reader and database hold one whole edition. Return its number, or -1 for an empty catalogue."""
-    await reader._store.catch_up()
+    await store.catch_up()
     page = await reader.list_tools(page_size=100, detail="full")
     if not page:
         return -1
@@ -57,7 +58,9 @@ async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(
     url, dice = database(), random.Random(22)
     visible = -1
     with psycopg.connect(url, autocommit=True) as db:
-        async with open_editions(url) as reader:
+        store = editions_store(url)
+        assert isinstance(store, PostgresStore)
+        async with open_editions(url, store=store) as reader:
             for turn in range(KILLS):
                 if turn % 2:
                     writers.start(url, visible + 1, kill_at=dice.randint(1, STATEMENTS))
@@ -67,7 +70,7 @@ async def test_a_writer_killed_at_any_moment_leaves_one_whole_edition(
                     if turn % 4:
                         published = [next(number for word, number in writers.said() if word == "published")]
                     published += writers.kill(writer, after_s=dice.uniform(0, 0.1))
-                before, visible = visible, await visible_edition(reader, db)
+                before, visible = visible, await visible_edition(reader, store, db)
                 assert visible >= max(published, default=before), "an edition that was published is lost"
-            assert await reader._store.unembedded("hash-1") == []
+            assert await store.unembedded("hash-1") == []
     assert visible > 10

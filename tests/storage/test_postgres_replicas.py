@@ -87,9 +87,8 @@ async def test_a_replica_whose_listener_loses_its_connection_connects_again(
 
 
 async def test_replicas_that_publish_at_once_take_turns_and_lose_nothing(new_replica: Callable[..., Any]) -> None:
-    scouts = [
-        Scout(store=await new_replica(), embedder=HashEmbedder(), settings=Settings(embedder="none")) for _ in range(3)
-    ]
+    stores = [await new_replica() for _ in range(3)]
+    scouts = [Scout(store=store, embedder=HashEmbedder(), settings=Settings(embedder="none")) for store in stores]
     await asyncio.gather(
         *(
             scout.index_tools(many(4, server=f"server-{number}-{turn}"), caller=Caller(tenant=tenant))
@@ -98,9 +97,9 @@ async def test_replicas_that_publish_at_once_take_turns_and_lose_nothing(new_rep
             for tenant in ("red", "blue")
         )
     )
-    for scout in scouts:
+    for store in stores:
         for tenant in ("red", "blue"):
-            await sees(scout._store, 36, Caller(tenant=tenant))
+            await sees(store, 36, Caller(tenant=tenant))
 
 
 async def test_concurrent_requests_for_a_tenant_load_it_once(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from catalogues import unembedded
 from editions import edition, open_editions
 from guarantees import guarantee
 from knobs import kills
@@ -41,7 +42,7 @@ async def visible_edition(path: Path) -> int:
         assert len(numbers) == 1, f"editions {sorted(numbers)} are mixed"
         number = numbers.pop()
         assert {match.tool.name for match in page} == {row["name"] for row in edition(number)}
-        assert await scout._store.unembedded("hash-1") == []
+        assert await unembedded(f"sqlite:///{path}", "hash-1") == []
         answer = await scout.search_tools(f"only in {number}", ranker="semantic", top_k=1)
         assert answer[0].tool.name == f"only_in_{number}"
         assert answer.metadata.degraded is None

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from catalogues import many, publish
-from editions import edition, open_editions
+from editions import edition, editions_store, open_editions
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout
@@ -17,6 +17,7 @@ from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
+from toolscout.storage.sqlite.store import SqliteStore
 
 pytestmark = guarantee("store:contract")
 
@@ -69,14 +70,17 @@ async def test_a_reader_sees_the_old_then_the_new_without_a_restart(tmp_path: Pa
 async def test_a_reader_that_has_caught_up_reads_the_file_no_more(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     await publish_elsewhere(path, 1)
-    async with open_editions(str(path)) as reader:
+    store = editions_store(str(path))
+    assert isinstance(store, SqliteStore)
+    async with open_editions(str(path), store=store) as reader:
         await publish_elsewhere(path, 2)
         await caught_up(reader, 2)
-        await reader._store._reload
-        last = reader._store._reload
+        last = store._reload
+        assert last
+        await last
         for _ in range(5):
             await reader.list_tools()
-        assert reader._store._reload is last
+        assert store._reload is last
 
 
 async def test_two_writers_take_turns_and_lose_nothing(tmp_path: Path) -> None:
