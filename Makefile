@@ -1,41 +1,61 @@
 # Needs Python >= 3.11, git and make; everything else is installed into .venv and .tools.
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+SCRIPTS := Scripts
+else
 PYTHON ?= python3
-UV := .tools/bin/uv
+SCRIPTS := bin
+endif
+BIN := .venv/$(SCRIPTS)
+UV_VERSION := 0.13.8
+UV := .tools/$(SCRIPTS)/uv
 # The certificates of the machine, as pip uses them: a network may have an issuer of its own.
 export UV_SYSTEM_CERTS := 1
 DEMO := sqlite:///build/demo.db
+# Tests that share a file share its fixtures, so they stay in one process.
+PARALLEL := -n 2 --dist loadfile
 
-.PHONY: demo test coverage bench clean
+.PHONY: demo lint quick test coverage bench clean
 
 ## Set up, index the bundled sample and search it.
 demo: .venv/installed
-	@.venv/bin/toolscout index --sample --store $(DEMO)
-	@.venv/bin/toolscout search "when is everybody free this week" --store $(DEMO) --limit 5
+	@$(BIN)/toolscout index --sample --store $(DEMO)
+	@$(BIN)/toolscout search "when is everybody free this week" --store $(DEMO) --limit 5
 
-## Set up and run lint, types and tests.
-test: .venv/developing
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/mypy
-	.venv/bin/pytest
+## Lint, types, and whether every imported package is declared.
+lint: .venv/developing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/deptry src
 
-## The same tests, slower, with what they reach; at least 85 % of all branches.
+## Lint and all tests that start no process: under a minute.
+quick: lint
+	$(BIN)/pytest -q $(PARALLEL) -m "not process and not serial"
+
+## Lint and all tests; those that measure time run alone at the end.
+test: lint
+	$(BIN)/pytest $(PARALLEL) -m "not serial"
+	$(BIN)/pytest -m serial
+
+## The same tests, slower, with the branches that they reach: at least 85 %.
 coverage: .venv/developing
-	.venv/bin/pytest --cov --cov-report=term
+	$(BIN)/pytest --cov --cov-report=term
 
 ## Every figure of the README; needs TOOLSCOUT_BENCH, see docs/benchmarks.md.
 bench: .venv/developing
-	.venv/bin/python -m benchmarks
+	$(BIN)/python -m benchmarks
 
-$(UV):
+.tools/uv-$(UV_VERSION):
 	$(PYTHON) -m venv .tools
-	.tools/bin/pip install --quiet --disable-pip-version-check uv
+	.tools/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
 
-.venv/installed: $(UV) pyproject.toml uv.lock
+.venv/installed: .tools/uv-$(UV_VERSION) pyproject.toml uv.lock
 	$(UV) sync --quiet --frozen --inexact --no-dev --compile-bytecode --python $(PYTHON)
 	@touch $@
 
-.venv/developing: $(UV) pyproject.toml uv.lock
+.venv/developing: .tools/uv-$(UV_VERSION) pyproject.toml uv.lock
 	$(UV) sync --quiet --frozen --all-groups --python $(PYTHON)
 	@touch $@ .venv/installed
 
