@@ -12,8 +12,8 @@ UV := .tools/$(SCRIPTS)/uv
 # The certificates of the machine, as pip uses them: a network may have an issuer of its own.
 export UV_SYSTEM_CERTS := 1
 DEMO := sqlite:///build/demo.db
-# Tests that share a file share its fixtures, so they stay in one process.
-PARALLEL := -n 2 --dist loadfile
+# Each process takes half of the tests in their order, so that fixtures of a file are set up once, and then helps out.
+PARALLEL := -n 2 --dist worksteal
 
 .PHONY: demo lint quick test coverage bench clean
 
@@ -31,12 +31,11 @@ lint: .venv/developing
 
 ## Lint and all tests that start no process: under a minute.
 quick: lint
-	$(BIN)/pytest -q $(PARALLEL) -m "not process and not serial"
+	$(BIN)/pytest -q $(PARALLEL) -m "not process"
 
-## Lint and all tests; those that measure time run alone at the end.
+## Lint and all tests.
 test: lint
-	$(BIN)/pytest $(PARALLEL) -m "not serial"
-	$(BIN)/pytest -m serial
+	$(BIN)/pytest -q $(PARALLEL)
 
 ## The same tests, slower, with the branches that they reach: at least 85 %.
 coverage: .venv/developing

@@ -19,5 +19,5 @@ def cases(default: int) -> int:
 
 
 def kills(default: int) -> int:
-    """Return how often a test kills a writer with SIGKILL; the guarantee `store:kill9` was checked with 100."""
+    """Return how often a test kills a writer with SIGKILL. Both stores together make the 100 of `store:kill9`."""
     return KILLS or default

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -53,7 +52,7 @@ class PostgresServer:
         # PostgreSQL refuses to run as root: there it runs as nobody, and its folder is nobody's.
         self._user = "nobody" if os.geteuid() == 0 else None
         if self._user:
-            os.chown(self.folder, pwd.getpwnam(self._user).pw_uid, -1)
+            shutil.chown(self.folder, self._user)
         self._call(
             "initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres", "-D", "data"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,13 +25,17 @@ PROCESS_FIXTURES = POSTGRES_FIXTURES | {
     "time_server",
 }
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
+_LOOKUPS = {"ldconfig", "gcc", "cc", "ld", "objdump"}
+"""What `ctypes.util.find_library` runs when a library such as keyring is imported."""
 
 _running: pytest.Item | None = None
 _unmarked: list[str] = []
 
 
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in _STARTS and _running is not None and _running.get_closest_marker("process") is None:
+    if event not in _STARTS or _running is None or Path(str(arguments[0])).name in _LOOKUPS:
+        return
+    if _running.get_closest_marker("process") is None:
         _unmarked.append(f"{event}: {arguments[:2]!r:.200}")
 
 
@@ -38,10 +43,12 @@ sys.addaudithook(_listen)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark by fixture; a test that needs PostgreSQL needs a process."""
+    """Mark by fixture, and by a parameter that names the engine; a test that needs PostgreSQL needs a process."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & POSTGRES_FIXTURES:
+        parameters = getattr(item, "callspec", None)
+        engines = [value for value in (parameters.params.values() if parameters else ()) if isinstance(value, str)]
+        if fixtures & POSTGRES_FIXTURES or any(value.startswith("postgres") for value in engines):
             item.add_marker("postgres")
         if fixtures & PROCESS_FIXTURES or item.get_closest_marker("postgres"):
             item.add_marker("process")

@@ -97,8 +97,8 @@ def _attributes(value: type) -> Iterator[tuple[str, str]]:
     if initialiser.__module__.split(".")[0] != "toolscout":
         return
     for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(initialiser)))):
-        target: ast.expr
         annotation = ""
+        target: ast.expr
         if isinstance(node, ast.AnnAssign):
             target, annotation = node.target, ast.unparse(node.annotation)
         elif isinstance(node, ast.Assign):

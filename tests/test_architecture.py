@@ -157,7 +157,7 @@ def test_documents_import_public_names_alone(path: Path) -> None:
     for node in (node for source in sources for node in ast.walk(ast.parse(source))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "toolscout":
             names = {alias.name for alias in node.names}
-            assert names <= public_names().get(node.module, {}).keys(), ast.unparse(node)
+            assert names <= public_names().get(node.module or "", {}).keys(), ast.unparse(node)
         elif isinstance(node, ast.Import):
             modules = {alias.name for alias in node.names if alias.name.split(".")[0] == "toolscout"}
             assert modules <= set(PUBLIC_MODULES), ast.unparse(node)
@@ -179,6 +179,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = toolscout.Scoot
 
 
+@pytest.mark.process
 def test_importing_toolscout_loads_nothing_heavy() -> None:
     code = (
         "import sys, toolscout; from toolscout.cli import app;"
@@ -188,6 +189,7 @@ def test_importing_toolscout_loads_nothing_heavy() -> None:
     assert process.stdout.strip() == "[]"
 
 
+@pytest.mark.process
 def test_a_library_user_never_loads_what_only_the_command_needs() -> None:
     code = (
         "import sys, toolscout; toolscout.Scout, toolscout.ToolRegistry, toolscout.Settings();"
@@ -197,6 +199,7 @@ def test_a_library_user_never_loads_what_only_the_command_needs() -> None:
     assert process.stdout.strip() == "[]"
 
 
+@pytest.mark.process
 def test_the_project_names_no_path_of_a_machine() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     for name in tracked:

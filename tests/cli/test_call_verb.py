@@ -25,11 +25,13 @@ def store(tmp_path):
     return f"sqlite:///{tmp_path / 'catalogue.db'}"
 
 
+@pytest.mark.process
 def test_a_tool_is_called_and_its_text_shown(toolscout, config, store):
     ran = toolscout("call", "either__era", "--config", config, "--store", store)
     assert (ran.code, ran.out.strip()) == (0, "2026-07-28")
 
 
+@pytest.mark.process
 def test_json_shows_the_result_as_the_server_sent_it(toolscout, config, store):
     ran = toolscout("call", "either__stamp", "--config", config, "--store", store, "--json")
     assert ran.code == 0
@@ -38,6 +40,7 @@ def test_json_shows_the_result_as_the_server_sent_it(toolscout, config, store):
     assert ran.json["repairs"] == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -123,6 +123,7 @@ def test_without_a_model_tools_are_indexed_for_words_and_embedded_later(
     assert ran.json[0]["embedded"] == 2
 
 
+@pytest.mark.process
 def test_without_a_file_the_servers_of_the_config_folder_are_indexed(
     toolscout: Run, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,8 @@ from downstreams import until
 from servers import stdio
 from serving import write_config
 
+pytestmark = pytest.mark.process
+
 HANGS = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch(); sys.stdin.read()"
 
 

@@ -158,6 +158,7 @@ def test_doctor_names_what_is_wrong_with_its_fix_and_exits_with_one(
     assert "fix: " in table.out
 
 
+@pytest.mark.process
 def test_serve_warns_of_a_variable_that_is_not_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLSCOUT_POLCY", "policy.toml")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -166,6 +167,7 @@ def test_serve_warns_of_a_variable_that_is_not_a_setting(tmp_path: Path, monkeyp
     assert "WARNING TOOLSCOUT_POLCY is not a setting, did you mean TOOLSCOUT_POLICY?" in log
 
 
+@pytest.mark.process
 def test_doctor_index_and_serve_report_an_unreachable_server_with_a_fix(
     toolscout: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_decisions_move_and_keys_stay(toolscout, copy, tmp_path, monkeypatch):
     assert path in toolscout("audit", "--act", "catalogue.import").out
 
 
+@pytest.mark.process
 def test_a_catalogue_can_be_piped(toolscout, sample_store, copy):
     command = [sys.executable, "-m", "toolscout"]
     out = subprocess.run(

@@ -203,6 +203,7 @@ def test_search_and_browsing_show_what_someone_would_find(
     assert "paper" not in {tag["name"] for tag in tags}
 
 
+@pytest.mark.process
 def test_the_servers_of_a_config_are_indexed_for_a_tenant_alone(toolscout: Run, store: str, tmp_path: Path) -> None:
     config = str(write_config(tmp_path, stdio("either", sys.executable, EITHER), stdio("dead", "no-such-command")))
     ran = toolscout("index", "--config", config, "--tenant", "acme", "--store", store)

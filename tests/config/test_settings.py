@@ -25,6 +25,7 @@ def test_the_folders_follow_the_xdg_variables_or_else_the_home_folder(
     assert (data_folder(), config_folder()) == (Path("/data/toolscout"), Path("/config/toolscout"))
 
 
+@pytest.mark.process
 def test_macos_uses_its_own_folders_unless_an_earlier_version_or_an_xdg_variable_chose_others(tmp_path: Path) -> None:
     code = (
         "import os, sys; sys.platform = 'darwin'\n"

@@ -42,6 +42,7 @@ async def test_the_servers_of_npm_and_pypi_are_listed_and_called(
         }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("fixture", ["everything_http", "everything_sse"])
 async def test_server_everything_is_reached_over_http_and_sse(fixture, request):
     config = request.getfixturevalue(fixture)

@@ -17,6 +17,7 @@ from toolscout.settings import Settings
 from toolscout.tool_keys import add_suffix
 
 
+@pytest.mark.process
 async def test_an_edit_adds_removes_and_replaces_only_what_differs(tmp_path):
     kept, edited, dropped, new = (fake(tmp_path, title) for title in ("kept", "edited", "dropped", "new"))
     async with opened(kept.config, edited.config, dropped.config) as here:
@@ -33,6 +34,7 @@ async def test_an_edit_adds_removes_and_replaces_only_what_differs(tmp_path):
     assert gone(*kept.starts, *edited.starts, *new.starts)
 
 
+@pytest.mark.process
 async def test_a_server_is_switched_off_and_on_without_a_restart(tmp_path):
     server = fake(tmp_path)
     async with opened(server.config) as here:
@@ -95,6 +97,7 @@ async def test_a_thousand_triggers_make_one_run_and_never_two_at_once():
     await debouncer.close()
 
 
+@pytest.mark.process
 async def test_a_tool_list_that_expires_is_reported(tmp_path):
     async with opened(fake(tmp_path).config) as here:
         await here.changed("fake", 1)

@@ -16,6 +16,8 @@ from toolscout.downstream.server import DownstreamServer
 from toolscout.errors import CallError
 from toolscout.models import Caller
 
+pytestmark = pytest.mark.process
+
 MODERN = str(Path(__file__).parent.parent / "modern_server.py")
 
 

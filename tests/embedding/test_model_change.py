@@ -128,6 +128,7 @@ async def test_vectors_are_kept_apart_by_model_and_length(path: Path) -> None:
     assert rows == [(OLD, 128, 20), (NEW, 64, 20)]
 
 
+@pytest.mark.process
 async def test_another_process_with_the_old_model_is_degraded_not_wrong(path: Path) -> None:
     async with open_editions(str(path), OLD) as here:
         await here.index_tools(edition(1))

@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from model_server import ScriptedModel, Step, anthropic_reply, openai_reply, scripted_model
+
+pytestmark = pytest.mark.process
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SAID = "Where is the parcel of order 1042?\nRefund it, and let the customer know by email\n"

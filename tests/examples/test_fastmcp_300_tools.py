@@ -11,6 +11,8 @@ from mcp import Client, StdioServerParameters
 
 from scripted_model import Call, converse
 
+pytestmark = pytest.mark.process
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fastmcp_300_tools.py"
 
 

@@ -10,6 +10,8 @@ from downstreams import ANYONE, QUICK, alive, bounded_memory, fake, gone, health
 from guarantees import guarantee
 from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
 
+pytestmark = pytest.mark.process
+
 CALL_S = 0.4
 
 

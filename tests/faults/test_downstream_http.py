@@ -29,6 +29,7 @@ def server():
         yield running
 
 
+@pytest.mark.process
 @guarantee("fault:crash")
 @pytest.mark.parametrize("tool", ["drop", "half", "half_events"])
 async def test_a_broken_answer_fails_its_call_alone_and_the_call_is_not_repeated(server, tmp_path, tool):
@@ -50,6 +51,7 @@ async def test_answers_that_are_not_json_or_are_compressed_fail_their_call_alone
         assert (await here.call("web", "echo"))["content"]
 
 
+@pytest.mark.process
 @guarantee("fault:huge")
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
 async def test_a_body_of_100_mb_is_not_read(server, tmp_path, kind):
@@ -119,6 +121,7 @@ async def test_a_server_that_is_not_running_is_reported_as_unreachable(server):
         assert "cannot connect to it" in (await here.state("web", "failed")).status.detail
 
 
+@pytest.mark.process
 @guarantee("fault:crash")
 async def test_a_server_that_went_away_is_detected_by_the_first_call_and_reconnected(tmp_path):
     command = [sys.executable, str(Path(__file__).parent.parent / "modern_server.py"), "--http"]

@@ -14,6 +14,8 @@ from toolscout.downstream.circuit_breaker import CircuitBreaker
 from toolscout.downstream.servers import DownstreamServers
 from toolscout.errors import ServerUnavailableError
 
+pytestmark = pytest.mark.process
+
 
 @guarantee("fault:start")
 async def test_servers_that_are_slow_or_never_start_delay_nobody(tmp_path):

@@ -19,6 +19,8 @@ from toolscout.downstream.process import StderrBuffer, open_process
 from toolscout.downstream.reaper import Reaper
 from toolscout.settings import Settings
 
+pytestmark = pytest.mark.process
+
 GATEWAY = textwrap.dedent(
     """
     import asyncio, signal, sys

@@ -258,6 +258,7 @@ async def test_a_change_is_notified_only_to_callers_who_can_see_it(crm):
             assert (await zoe.list_tools()).tools == []
 
 
+@pytest.mark.process
 @guarantee("auth:no-passthrough", "tenant:isolation")
 async def test_no_credential_is_sent_downstream_and_each_tenant_has_its_own_session(tmp_path):
     store = f"sqlite:///{tmp_path / 'catalogue.db'}"

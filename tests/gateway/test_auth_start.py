@@ -101,6 +101,7 @@ async def test_a_policy_that_is_being_written_is_not_read_while_it_is_empty(tmp_
     following.cancel()
 
 
+@pytest.mark.process
 @guarantee("access:fails-closed", "auth:token")
 async def test_a_running_gateway_follows_its_policy_and_takes_keys_and_tokens(tmp_path, monkeypatch):
     policy, audit = tmp_path / "policy.toml", tmp_path / "audit.jsonl"

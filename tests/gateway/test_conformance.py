@@ -15,7 +15,7 @@ from guarantees import guarantee
 from servers import free_port, listening, node, npm_tool
 from serving import serve_command, serving, write_config
 
-pytestmark = guarantee("proto:conformance")
+pytestmark = [guarantee("proto:conformance"), pytest.mark.process]
 
 TESTS = Path(__file__).parent.parent
 EXCEPTIONS = Path(__file__).parent / "conformance-exceptions.yaml"

@@ -99,6 +99,7 @@ def ask(port: int, path: str, host: str = "") -> tuple[int, dict[str, object]]:
         connection.close()
 
 
+@pytest.mark.process
 def test_it_answers_on_a_port_of_its_own_and_the_main_port_has_only_health(tmp_path):
     port = free_port()
     with serving(tmp_path, "--diagnostics", str(port)) as gateway:
@@ -113,6 +114,7 @@ def test_it_answers_on_a_port_of_its_own_and_the_main_port_has_only_health(tmp_p
             connection.close()
 
 
+@pytest.mark.process
 def test_sigterm_makes_it_unready_first_and_it_serves_on_until_it_has_drained(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLSCOUT_DRAIN_S", "2")
     port = free_port()
@@ -127,6 +129,7 @@ def test_sigterm_makes_it_unready_first_and_it_serves_on_until_it_has_drained(tm
         assert gateway.process.wait(WAIT_S) == 0
 
 
+@pytest.mark.process
 def test_a_second_signal_ends_the_wait(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLSCOUT_DRAIN_S", "600")
     port = free_port()
@@ -139,6 +142,7 @@ def test_a_second_signal_ends_the_wait(tmp_path, monkeypatch):
         assert gateway.process.wait(WAIT_S) == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -15,6 +15,8 @@ from guarantees import guarantee
 from servers import stdio
 from serving import serving, stdio_parameters, write_config
 
+pytestmark = pytest.mark.process
+
 EITHER = str(Path(__file__).parent.parent / "either_server.py")
 WAIT_S = 30.0
 NEW, OLD = "2026-07-28", "2025-11-25"

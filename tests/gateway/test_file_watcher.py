@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from mcp import Client
 
 from downstreams import QUICK, fake, until
@@ -54,6 +55,7 @@ async def test_each_edit_is_applied_once_and_a_broken_one_not_at_all(tmp_path, c
         following.cancel()
 
 
+@pytest.mark.process
 async def test_a_server_added_while_it_serves_is_listed_and_a_removed_one_goes(tmp_path):
     async def listed(client, wanted):
         async with asyncio.timeout(WAIT_S):
@@ -76,6 +78,7 @@ async def test_a_server_added_while_it_serves_is_listed_and_a_removed_one_goes(t
             assert not got.is_error
 
 
+@pytest.mark.process
 async def test_a_server_that_leaves_the_config_while_it_is_indexed_does_not_come_back(tmp_path):
     embedder = GatedEmbedder()
     leaving, staying = (fake(tmp_path, title, "--tools", "2").config for title in ("leaving", "staying"))
@@ -90,6 +93,7 @@ async def test_a_server_that_leaves_the_config_while_it_is_indexed_does_not_come
         assert {match.tool.server for match in await scout.list_tools()} == {"staying"}
 
 
+@pytest.mark.process
 async def test_a_server_that_comes_back_to_the_config_before_it_was_taken_out_stays(tmp_path):
     embedder = GatedEmbedder()
     server = fake(tmp_path, "fake", "--tools", "2").config

@@ -17,6 +17,8 @@ from toolscout.errors import InvalidValueError
 from toolscout.gateway.address import parse_address, requires_authentication
 from toolscout.gateway.host_check import allowed_hosts
 
+pytestmark = pytest.mark.process
+
 MODERN = "2026-07-28"
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 META = {

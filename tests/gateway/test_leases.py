@@ -54,6 +54,7 @@ async def names(scout: Scout) -> list[str]:
     return [match.tool.name for match in await scout.list_tools()]
 
 
+@pytest.mark.process
 async def test_a_replica_without_the_lease_embeds_nothing_and_serves_what_the_other_published(tmp_path, settings):
     server = fake(tmp_path, "fake", "--tools", "5").config
     slow, quick = GatedEmbedder(), HashEmbedder()
@@ -91,6 +92,7 @@ async def _leases_are_refused(settings: Settings, count: int) -> None:
     await store.close()
 
 
+@pytest.mark.process
 async def test_when_the_holder_died_another_takes_over(tmp_path, settings):
     server = fake(tmp_path, "fake", "--tools", "5").config
     store = open_store(settings, Rules())
@@ -103,6 +105,7 @@ async def test_when_the_holder_died_another_takes_over(tmp_path, settings):
     await store.close()
 
 
+@pytest.mark.process
 async def test_one_server_that_another_replica_indexes_delays_no_other_server(tmp_path, settings):
     busy, free = fake(tmp_path, "busy", "--tools", "2").config, fake(tmp_path, "free", "--tools", "3").config
     store = open_store(settings, Rules())
@@ -118,6 +121,7 @@ async def test_one_server_that_another_replica_indexes_delays_no_other_server(tm
     await store.close()
 
 
+@pytest.mark.process
 async def test_a_replica_whose_lease_comes_late_lists_its_server_again(tmp_path, settings):
     server = fake(tmp_path, "fake", "--names", "change", "--tools", "1")
     store = open_store(settings, Rules())
@@ -133,6 +137,7 @@ async def test_a_replica_whose_lease_comes_late_lists_its_server_again(tmp_path,
     await store.close()
 
 
+@pytest.mark.process
 async def test_a_server_that_fails_when_its_lease_comes_late_is_listed_again(tmp_path, settings):
     server = fake(tmp_path, "fake", "--names", "refuse_list", "--tools", "1")
     store = open_store(settings, Rules())
@@ -147,6 +152,7 @@ async def test_a_server_that_fails_when_its_lease_comes_late_is_listed_again(tmp
     await store.close()
 
 
+@pytest.mark.process
 async def test_a_change_that_reaches_every_replica_is_indexed_once(tmp_path, settings):
     server = fake(tmp_path, "fake", "--tools", "1").config
     embedders = [HashEmbedder() for _ in range(3)]

@@ -17,6 +17,8 @@ from postgres_server import PostgresServer, with_database
 from serving import write_config
 from toolscout import Scout, Settings
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:

@@ -55,6 +55,7 @@ async def left_behind(tmp_path):
     return behind, written(tmp_path) + repr(answers).encode()
 
 
+@pytest.mark.process
 @guarantee("secret:nowhere", "auth:no-passthrough")
 async def test_no_secret_is_logged_stored_answered_or_handed_on(left_behind):
     behind, everything = left_behind

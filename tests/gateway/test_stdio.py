@@ -13,6 +13,8 @@ import pytest
 from guarantees import guarantee
 from serving import serve_command
 
+pytestmark = pytest.mark.process
+
 WAIT_S = 30.0
 HELLO = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 COMMAND = [sys.executable, "-m", "toolscout"]
 
 

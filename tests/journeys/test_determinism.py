@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from guarantees import guarantee
 from toolscout import Scout
 
@@ -81,6 +83,7 @@ async def test_indexing_in_parts_or_in_a_file_changes_no_place_and_no_score(
         assert await _answers(scout) == expected
 
 
+@pytest.mark.process
 async def test_another_process_with_another_hash_seed_agrees(
     sample_scout: Scout, sample_rows: list[dict[str, Any]]
 ) -> None:

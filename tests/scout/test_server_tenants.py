@@ -119,6 +119,7 @@ async def test_a_tenant_that_appears_later_gets_the_servers_of_all_tenants() -> 
         await sees(scout, Caller(tenant="new"), ["now"])
 
 
+@pytest.mark.process
 async def test_an_edit_of_the_tenants_adds_and_removes_the_server_without_connecting_it_anew(tmp_path: Path) -> None:
     server = fake(tmp_path, "fake", "--tools", "2")
 
@@ -139,6 +140,7 @@ async def test_an_edit_of_the_tenants_adds_and_removes_the_server_without_connec
     assert len(server.starts) == 1
 
 
+@pytest.mark.process
 async def test_two_servers_of_one_slug_in_one_tenant_are_kept_apart(tmp_path: Path) -> None:
     settings = replace(QUICK, store=f"sqlite:///{tmp_path / 'catalogue.db'}")
     async with Scout.open(settings=settings, embedder=HashEmbedder()) as before:

@@ -23,6 +23,8 @@ from serving import Serving, serving
 from toolscout import Caller, Scout
 from toolscout.models import Scope
 
+pytestmark = pytest.mark.process
+
 MODERN = "2026-07-28"
 WAIT_S = 20.0
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

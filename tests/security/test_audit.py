@@ -173,6 +173,7 @@ async def test_every_call_through_the_gateway_leaves_one_line(tmp_path: Path, su
     assert outcomes[:4] == ["ok", "tool_error", "tool_not_found", "not_allowed"]
 
 
+@pytest.mark.process
 @guarantee("audit:every-call")
 def test_the_command_writes_its_calls_and_acts_to_the_users_own_file(
     toolscout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,7 @@ for number in range(600):
 """
 
 
+@pytest.mark.process
 @guarantee("audit:every-call")
 def test_two_processes_that_rotate_the_same_file_lose_no_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"

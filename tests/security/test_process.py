@@ -33,6 +33,7 @@ async def text_of(here, tool, **arguments):
     return (await here.call("fake", tool, arguments))["content"][0]["text"]
 
 
+@pytest.mark.process
 @guarantee("proc:argv")
 async def test_metacharacters_arrive_literally(tmp_path):
     server = fake(tmp_path, "fake", *METACHARACTERS, cwd=str(tmp_path))
@@ -44,6 +45,7 @@ async def test_metacharacters_arrive_literally(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.process
 @guarantee("proc:argv")
 async def test_a_command_is_a_program_and_never_a_shell_line(tmp_path):
     config = ServerConfig(title="line", transport="stdio", command=f"touch {tmp_path}/owned; echo")
@@ -52,6 +54,7 @@ async def test_a_command_is_a_program_and_never_a_shell_line(tmp_path):
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.process
 @guarantee("proc:env")
 async def test_a_child_sees_only_the_listed_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLSCOUT_EMBEDDER_KEY", "canary-1")
@@ -79,6 +82,7 @@ def test_a_config_may_replace_what_is_inherited_but_not_the_mark(monkeypatch):
     assert environment[MARK] == "mark"
 
 
+@pytest.mark.process
 @guarantee("proc:env")
 async def test_the_kept_part_of_standard_error_is_bounded(tmp_path):
     server = fake(tmp_path)

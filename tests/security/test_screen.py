@@ -83,6 +83,7 @@ def test_the_gravest_orders_are_known_in_many_languages(rule: str) -> None:
     assert {"en", "de", "es", "fr", "ja", "ko", "pl", "pt", "ru", "zh"} <= languages
 
 
+@pytest.mark.process
 def test_the_version_of_the_screen_is_a_hash_that_is_the_same_in_every_process() -> None:
     code = "from toolscout.indexing.screen import screen_version; print(screen_version())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

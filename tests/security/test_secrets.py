@@ -96,6 +96,7 @@ def absent(everything: bytes, *, but: tuple[str, ...] = ()) -> None:
             assert canary.encode() not in everything, name
 
 
+@pytest.mark.process
 @guarantee("secret:nowhere", "auth:no-passthrough")
 async def test_a_gateway_with_secrets_in_every_corner_shows_none(
     tmp_path: Path, http: FakeHttp, toolscout: Any, monkeypatch: pytest.MonkeyPatch
@@ -152,6 +153,7 @@ async def make_key(folder: Path) -> str:
         return text
 
 
+@pytest.mark.process
 @guarantee("secret:nowhere")
 async def test_no_log_record_error_or_repr_of_the_library_holds_one(
     tmp_path: Path, http: FakeHttp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -183,6 +185,7 @@ async def test_no_log_record_error_or_repr_of_the_library_holds_one(
     absent(output.getvalue().encode() + stored(tmp_path))
 
 
+@pytest.mark.process
 @guarantee("secret:nowhere")
 def test_no_verb_prints_one(tmp_path: Path, http: FakeHttp, toolscout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_ENVIRONMENT", CANARIES["environment"])
@@ -252,6 +255,7 @@ def test_a_store_that_cannot_be_named_and_settings_show_no_password(toolscout: A
         assert "canary" not in ran.out + ran.err
 
 
+@pytest.mark.process
 @guarantee("secret:nowhere", "tenant:isolation")
 async def test_a_user_with_credentials_of_their_own_has_a_session_of_their_own(tmp_path: Path) -> None:
     server = fake(tmp_path).config

@@ -287,6 +287,7 @@ def serving(**tools: str) -> Config:
     return Config(servers=(ServerConfig(title="notes", transport="stdio", command=sys.executable, args=args),))
 
 
+@pytest.mark.process
 @guarantee("catalog:pin", "catalog:quarantine")
 async def test_a_live_server_that_becomes_hostile_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, logger="toolscout")
@@ -302,6 +303,7 @@ async def test_a_live_server_that_becomes_hostile_is_logged(caplog: pytest.LogCa
     assert "toolscout changes" in caplog.text
 
 
+@pytest.mark.process
 @guarantee("catalog:quarantine")
 async def test_each_waiting_decision_is_logged_once(
     caplog: pytest.LogCaptureFixture,

@@ -47,6 +47,7 @@ async def test_postgresql_answers_the_same_from_memory_and_in_the_database(
     assert await orders.answers(database(), 6, embedder, settings) == expected
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("seed", "hash_seed"), [(4, "1"), (5, "4242")])
 async def test_another_process_answers_the_same(
     expected: dict[str, Any], tmp_path: Path, seed: int, hash_seed: str

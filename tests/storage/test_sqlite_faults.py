@@ -118,6 +118,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.process
 @guarantee("store:full")
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are a thing of Unix")
 def test_a_write_that_the_system_refuses_is_named_and_undone(path: Path) -> None:

@@ -15,7 +15,9 @@ from guarantees import guarantee
 from knobs import kills
 from writers import Writers
 
-KILLS = kills(30)
+pytestmark = pytest.mark.process
+
+KILLS = kills(60)
 
 STATEMENTS = 220
 """About what two publications send to SQLite: a writer that counts kills itself anywhere within them."""

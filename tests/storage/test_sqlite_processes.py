@@ -7,6 +7,8 @@ import sqlite3
 import sys
 from pathlib import Path
 
+import pytest
+
 from catalogues import many, publish
 from editions import edition, editions_store, open_editions
 from embedders import HashEmbedder
@@ -53,6 +55,7 @@ async def overview_when(store: Store, *, stale: bool) -> Overview:
             await asyncio.sleep(0)
 
 
+@pytest.mark.process
 async def test_a_reader_sees_the_old_then_the_new_without_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     await publish_elsewhere(path, 1)
@@ -67,6 +70,7 @@ async def test_a_reader_sees_the_old_then_the_new_without_a_restart(tmp_path: Pa
         assert answer[0].tool.name == "only_in_2"
 
 
+@pytest.mark.process
 async def test_a_reader_that_has_caught_up_reads_the_file_no_more(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     await publish_elsewhere(path, 1)
@@ -103,6 +107,7 @@ async def test_two_writers_take_turns_and_lose_nothing(tmp_path: Path) -> None:
         assert page.pagination.total_tools == 100
 
 
+@pytest.mark.process
 async def test_a_reader_opens_and_reads_while_another_process_is_writing(tmp_path: Path) -> None:
     """Without a migration nothing is written, so the reader need not wait for the writer."""
     path = tmp_path / "catalogue.db"
@@ -138,6 +143,7 @@ async def test_if_a_reload_fails_the_old_generation_is_served_and_marked_stale(t
         await store.close()
 
 
+@pytest.mark.process
 async def test_several_processes_may_create_the_file_at_once(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     await asyncio.gather(*(publish_elsewhere(path, 7) for _ in range(3)))
