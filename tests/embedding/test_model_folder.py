@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from toolscout import DimensionError, EmbedderError, SettingError, Settings
 from toolscout.embedding import open_embedder
 from toolscout.embedding.builtin import BuiltinEmbedder
-from toolscout.embedding.manifest import BUILTIN
+from toolscout.embedding.manifest import BUILTIN, Manifest
 from toolscout.models import Document
 
 DOCUMENT = Document(name="send mail", server="post", description="Send a letter", parameters="to, body")
@@ -84,6 +87,31 @@ async def test_a_missing_or_damaged_part_is_an_embedder_error(folder: Path, part
     with pytest.raises(EmbedderError, match="cannot be loaded"):
         await model.embed_documents([DOCUMENT])
     await model.close()
+
+
+@pytest.mark.parametrize("part", ["model.onnx", "tokenizer.json"])
+async def test_a_file_with_another_digest_than_the_manifest_says_is_not_loaded(folder: Path, part: str) -> None:
+    amend(folder, sha256={part: "0" * 64})
+    model = BuiltinEmbedder(folder=folder)
+    with pytest.raises(EmbedderError, match=f"{part} is damaged or was replaced") as caught:
+        await model.embed_queries(["x"])
+    await model.close()
+    assert f"python -m toolscout.embedding.manifest {folder}" in caught.value.hint
+
+
+def test_the_builtin_model_must_have_digests_and_another_folder_may_have_them(folder: Path) -> None:
+    amend(folder, sha256=None)
+    Manifest.read(folder).verify()
+    with pytest.raises(EmbedderError, match="has no digest"):
+        replace(Manifest.read(), sha256={}).verify()
+    Manifest.read().verify()
+
+
+def test_one_command_writes_the_digests_of_a_folder(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}", "utf-8")
+    subprocess.run([sys.executable, "-m", "toolscout.embedding.manifest", str(folder)], check=True, timeout=60)
+    Manifest.read(folder).verify()
+    assert Manifest.read(folder).sha256.keys() == {"model.onnx", "tokenizer.json"}
 
 
 def spoil(path: Path, damage: str) -> None:

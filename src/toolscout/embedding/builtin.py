@@ -8,6 +8,7 @@ threads with one text each are as fast as padded batches.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -110,10 +111,13 @@ class BuiltinEmbedder:
 
 def load_model(manifest: Manifest, threads: int) -> tuple[Any, Any]:
     """Return the tokenizer and the session of a model."""
+    # ONNX Runtime reports its use to its maker and keeps a device id, unless this is set before its first import.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
         from tokenizers import Tokenizer
 
+        manifest.verify()
         tokenizer = Tokenizer.from_file(str(manifest.folder / "tokenizer.json"))
         tokenizer.no_padding()
         tokenizer.enable_truncation(max(manifest.max_tokens, manifest.query_max_tokens))
@@ -123,6 +127,8 @@ def load_model(manifest: Manifest, threads: int) -> tuple[Any, Any]:
         options.log_severity_level = 3
         model = str(manifest.folder / "model.onnx")
         return tokenizer, onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except EmbedderError:
+        raise
     except Exception as error:
         raise EmbedderError(
             f"the model in {manifest.folder} cannot be loaded: {error}",
