@@ -15,7 +15,7 @@ DEMO := sqlite:///build/demo.db
 # Each process takes half of the tests in their order, so that fixtures of a file are set up once, and then helps out.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo lint quick test coverage bench clean
+.PHONY: demo lint quick test coverage bench audit clean
 
 ## Set up, index the bundled sample and search it.
 demo: .venv/installed
@@ -44,6 +44,10 @@ coverage: .venv/developing
 ## Every figure of the README; needs TOOLSCOUT_BENCH, see docs/benchmarks.md.
 bench: .venv/developing
 	$(BIN)/python -m benchmarks
+
+## Known vulnerabilities of the locked dependencies; asks osv.dev.
+audit: .tools/uv-$(UV_VERSION)
+	$(UV) audit --frozen
 
 .tools/uv-$(UV_VERSION):
 	$(PYTHON) -m venv .tools

@@ -107,6 +107,7 @@ def test_the_builtin_model_must_have_digests_and_another_folder_may_have_them(fo
     Manifest.read().verify()
 
 
+@pytest.mark.process
 def test_one_command_writes_the_digests_of_a_folder(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{}", "utf-8")
     subprocess.run([sys.executable, "-m", "toolscout.embedding.manifest", str(folder)], check=True, timeout=60)

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.guarantees import guarantee
+import pytest
 
-pytestmark = guarantee("private:offline")
+from guarantees import guarantee
+
+pytestmark = [guarantee("private:offline"), pytest.mark.process]
 
 PROGRAM = """
 import asyncio, sys
