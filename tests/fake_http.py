@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,6 +25,12 @@ class FakeHttp(ThreadingHTTPServer):
         self.connections = 0
         self.token: str | None = None
         """The bearer token that /mcp requires."""
+        self.endless: str | None = None
+        """Where bodies never end and call themselves events: "errors", "metadata" or "token"."""
+        self.sent_bytes = 0
+        self.stopping = threading.Event()
+        self.ended = threading.Event()
+        """Whether a stream that never ends by itself was given up by its reader."""
         self.sessions = True
         self.forget = False
 
@@ -60,12 +66,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def pour(self, status: int) -> None:
+        """Send events without end."""
+        self.send_response(status)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.close_connection = True
+        with suppress(OSError):
+            while self.server.sent_bytes < 256 << 20:
+                self.server.sent_bytes += self.wfile.write(b"data: x\n\n" * 8_192)
+
     def note(self, body: Any = None) -> None:
         self.server.seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
 
     def do_GET(self) -> None:
         self.note()
-        if self.path == "/.well-known/oauth-protected-resource":
+        if self.path.startswith("/.well-known/") and self.server.endless == "metadata":
+            self.pour(200)
+        elif self.path == "/.well-known/oauth-protected-resource":
             meta = {"resource": f"{self.server.origin}/mcp", "authorization_servers": [self.server.origin]}
             self.reply(200, meta)
         elif self.path == "/.well-known/oauth-authorization-server":
@@ -81,6 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path == "/token":
             self.note(parse_qs(raw.decode()))
+            if self.server.endless == "token":
+                self.pour(200)
+                return
             self.reply(200, {"access_token": self.server.token, "token_type": "Bearer", "expires_in": 3600})
             return
         if urlsplit(self.path).path != "/mcp":
@@ -144,6 +165,17 @@ class _Handler(BaseHTTPRequestHandler):
             part = b"x" * (1 << 20)
             for _ in range(arguments["bytes"] >> 20):
                 self.wfile.write(part)
+        elif name == "endless_error":
+            self.pour(500)
+        elif name == "endless_comments":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            self.close_connection = True
+            with suppress(OSError):
+                while not self.server.stopping.wait(0.02):
+                    self.wfile.write(b": still here\n\n")
+            self.server.ended.set()
         elif name == "compressed":
             self.reply(200, gzip.compress(json.dumps(answer).encode()), Content_Encoding="gzip")
         elif name == "status":
@@ -166,6 +198,7 @@ def fake_http() -> Iterator[FakeHttp]:
     try:
         yield server
     finally:
+        server.stopping.set()
         server.shutdown()
         server.server_close()
         thread.join()

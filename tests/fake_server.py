@@ -71,6 +71,21 @@ def ask(request, params):
     send({"id": question, "method": params["method"], "params": params.get("params", {})})
 
 
+def ask_many(request, count):
+    """Ask questions that overlap, and return how many were refused once all are answered."""
+    replies = []
+
+    def collect(reply):
+        replies.append(reply)
+        if len(replies) == count:
+            answer(request, str(sum("error" in item for item in replies)))
+
+    for _ in range(count):
+        STATE["questions"] += 1
+        WAITING[STATE["questions"]] = collect
+        send({"id": STATE["questions"], "method": "elicitation/create", "params": {}})
+
+
 def call(request, name, arguments, meta):
     if name == "echo":
         answer(request, arguments.get("text", "ok"))
@@ -119,6 +134,8 @@ def call(request, name, arguments, meta):
         threading.Timer(0.05, answer, [request]).start()
     elif name == "ask":
         ask(request, arguments)
+    elif name == "ask_many":
+        ask_many(request, arguments["count"])
     elif name == "error":
         send({"id": request, "error": {"code": -32050, "message": "no such thing", "data": {"why": "because"}}})
     elif name == "is_error":

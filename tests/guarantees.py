@@ -153,6 +153,15 @@ _FAULTS = _group(
             ),
             ("changed", "A list that changes during a call, a removed tool and a changed schema are noticed."),
             ("storm", "1,000 `list_changed` notifications a second lead to one re-index per interval."),
+            (
+                "body",
+                "Every body that is read whole is bounded in bytes and time, whatever its content type: also errors, "
+                "tokens and OAuth metadata.",
+            ),
+            (
+                "questions",
+                "A server's questions are bounded in number, and together they never put a call's ceiling off.",
+            ),
             ("orphans", "No server process is left after SIGTERM or kill -9 of the gateway."),
         )
     ),

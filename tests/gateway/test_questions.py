@@ -109,6 +109,23 @@ async def test_what_the_gateway_does_not_know_is_not_passed_on(open_gateway, dem
     assert got.is_error
 
 
+@guarantee("fault:questions")
+async def test_a_server_that_asks_400_questions_at_once_asks_none(open_gateway, demo):
+    asked = []
+
+    async def answer(_context, _params):
+        asked.append(1)
+        return ElicitResult(action="accept", content={"name": "Ada"})
+
+    questions = {f"q{number}": {"method": "elicitation/create", "params": FORM} for number in range(400)}
+    demo.tool("ask", {"resultType": "input_required", "inputRequests": questions, "requestState": "s"})
+    async with open_gateway(demo) as opened, Client(opened.server, mode="legacy", elicitation_callback=answer) as c:
+        result = await c.call_tool("call_tool", {"name": "demo__ask"})
+    assert result.is_error
+    assert not asked
+    assert len(demo.calls) == 1
+
+
 async def test_a_pending_call_is_resumed_once_and_only_with_its_state(open_gateway, demo):
     demo.tool("ask", asking("legacy", "elicitation/create", FORM))
     params = {"name": "call_tool", "arguments": {"name": "demo__ask"}}

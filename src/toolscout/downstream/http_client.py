@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -12,10 +14,11 @@ from typing import Any, Final
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.inbound import MCP_METHOD_HEADER
 
 from toolscout.config import ServerConfig
 from toolscout.downstream.egress import CheckedTransport
-from toolscout.downstream.in_flight import call_timeout_s
+from toolscout.downstream.in_flight import MAX_PAUSE_S, call_timeout_s
 from toolscout.downstream.oauth import GatewayTokenAuth
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
@@ -23,11 +26,13 @@ from toolscout.settings import Settings
 UNREACHABLE: Final = -32090
 """The code of the error that replaces the answer to a request that failed on its way."""
 
+_REDIRECT = 300
 _NOT_FOUND = 404
 _ERROR = 400
 _CONNECT_S = 10.0
 _NOTIFICATION_S = 3.0
 _SESSION = "mcp-session-id"
+_STREAMED = "toolscout.streamed"
 
 
 class BodyError(httpx2.StreamError):
@@ -35,11 +40,12 @@ class BodyError(httpx2.StreamError):
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """A body that raises an error when it is longer than allowed."""
+    """A body that raises an error when it is longer, or takes longer, than allowed. `inf` is no limit."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, *, max_bytes: float, most_s: float) -> None:
         self._inner = inner
         self._max_bytes = max_bytes
+        self._until = time.monotonic() + most_s
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
@@ -48,6 +54,8 @@ class _BoundedBody(httpx2.AsyncByteStream):
                 size += len(part)
                 if size > self._max_bytes:
                     raise BodyError(f"the answer has more than {self._max_bytes} bytes, which are not read")
+                if time.monotonic() > self._until:
+                    raise BodyError("the answer does not end, and nobody waits for it any more")
                 yield part
         except httpx2.TransportError as error:
             raise BodyError(describe(error)) from error
@@ -77,8 +85,12 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.RemoteProtocolError("the answer is compressed, which the request does not allow")
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - what an async transport returns
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            stream = _BoundedBody(stream, self._max_bytes)
+        if _is_event_stream(request, response):
+            # The SDK reads event after event and bounds each. A stream that announces changes has no end.
+            most_s = self._silence_s + MAX_PAUSE_S if _expects_answer(request) and not _listens(request) else math.inf
+            stream = _BoundedBody(stream, max_bytes=math.inf, most_s=most_s)
+        else:
+            stream = _BoundedBody(stream, max_bytes=self._max_bytes, most_s=self._silence_s)
         return httpx2.Response(
             response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
         )
@@ -134,6 +146,9 @@ class DownstreamHttpClient(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request. If that fails, return an error response, which fails this call alone."""
         token = _sending.set(True)
+        if options.get("stream"):
+            # Requests of the authorization flow, which share this client, do not have it: their bodies are read whole.
+            request.extensions[_STREAMED] = True
         try:
             return await self._send(request, **options)
         finally:
@@ -174,9 +189,23 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         return _answer(request, response.status_code, f"it answered {response.status_code}")
 
 
+def _is_event_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Return whether the SDK reads a body as events. Every other body is read whole, whatever its type is called."""
+    return (
+        response.status_code < _REDIRECT
+        and response.headers.get("content-type", "").startswith("text/event-stream")
+        and _STREAMED in request.extensions
+    )
+
+
 def _expects_answer(request: httpx2.Request) -> bool:
     start = request.content[:200] if request.method == "POST" else b""
     return b'"method"' in start and b'"notifications/' not in start
+
+
+def _listens(request: httpx2.Request) -> bool:
+    """Return whether the answer to a request is a stream of announcements."""
+    return request.headers.get(MCP_METHOD_HEADER) == "subscriptions/listen"
 
 
 def _answer(request: httpx2.Request, status: int, reason: str, *, sent: bool = True) -> httpx2.Response:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -16,7 +16,11 @@ from toolscout.jsonrpc_lines import MessageStream
 from toolscout.ports import Upstream
 from toolscout.settings import Settings
 
-_ANSWER_S = 600.0
+MAX_PAUSE_S: Final = 600.0
+"""How long all questions of a server together may stop the deadline of one call."""
+
+MAX_QUESTIONS: Final = 16
+"""How many questions a server may ask during one call."""
 
 CURRENT_REQUEST: ContextVar[InFlightRequest | None] = ContextVar("current_request", default=None)
 
@@ -63,23 +67,42 @@ class InFlightRequest:
         self.headers = dict(headers or {})
         self.sent = False
         self.deadline: asyncio.Timeout | None = None
+        self._questions = 0
+        self._open_questions = 0
+        self._pause_left_s = MAX_PAUSE_S
+        self._remaining_s: float | None = None
+        self._paused_at = 0.0
         self._latest: tuple[float, float | None, str | None] | None = None
         self._reporting = False
 
+    def take_question(self) -> bool:
+        """Count a question of the server and return whether it may still be asked."""
+        self._questions += 1
+        return self._questions <= MAX_QUESTIONS
+
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the deadline while the agent, or the person behind it, answers a question of the server."""
+        """Stop the deadline while the agent, or the person behind it, answers questions of the server.
+
+        Overlapping questions are one pause. All pauses together never exceed `MAX_PAUSE_S`.
+        """
         now = asyncio.get_running_loop().time
-        end = self.deadline.when() if self.deadline else None
-        remaining_s = end - now() if end is not None else None
-        self._reschedule(None if remaining_s is None else now() + _ANSWER_S)
+        self._open_questions += 1
+        if self._open_questions == 1:
+            end = self.deadline.when() if self.deadline else None
+            self._remaining_s = None if end is None else end - now()
+            self._paused_at = now()
+            self._reschedule(self._paused_at + self._pause_left_s)
         try:
             yield
         finally:
-            self._reschedule(None if remaining_s is None else now() + remaining_s)
+            self._open_questions -= 1
+            if self._open_questions == 0:
+                self._pause_left_s = max(self._pause_left_s - (now() - self._paused_at), 0.0)
+                self._reschedule(now() + (self._remaining_s or 0.0))
 
-    def _reschedule(self, when: float | None) -> None:
-        if self.deadline is not None and when is not None:
+    def _reschedule(self, when: float) -> None:
+        if self.deadline is not None and self._remaining_s is not None:
             with suppress(RuntimeError):  # the request has ended meanwhile
                 self.deadline.reschedule(when)
 

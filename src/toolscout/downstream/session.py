@@ -31,7 +31,7 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
 )
 
-from toolscout.downstream.in_flight import CURRENT_REQUEST, InFlightRequest, NotSentError, SendTracker
+from toolscout.downstream.in_flight import CURRENT_REQUEST, MAX_QUESTIONS, InFlightRequest, NotSentError, SendTracker
 from toolscout.downstream.negotiation import Era, NegotiatedProtocol, envelope, negotiate
 from toolscout.errors import CallError
 
@@ -162,6 +162,8 @@ class Session:
                 INVALID_REQUEST, f"{method} can be passed on only while exactly one call of an agent is running"
             )
         request = requests[0]
+        if not request.take_question():
+            raise MCPError(INVALID_REQUEST, f"a call may ask at most {MAX_QUESTIONS} questions")
         try:
             with request.paused():
                 assert request.upstream is not None  # noqa: S101 - checked above

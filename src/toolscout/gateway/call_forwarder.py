@@ -20,7 +20,7 @@ NoteLinks = Callable[[str, Mapping[str, Any], Caller], None]
 Send = Callable[[Upstream, Mapping[str, Any]], Awaitable[CallResult]]
 
 _RESERVED = "io.modelcontextprotocol/"
-_MAX_ROUNDS = 16
+_MAX_QUESTIONS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +90,15 @@ class CallForwarder:
 
 async def _answer_questions(send: Send, client: RequestClient, extra: Mapping[str, Any]) -> CallResult:
     """Call a server of 2026 for a handshake client: ask the client each question and send the replies with a retry."""
-    for _ in range(_MAX_ROUNDS):
+    asked = 0
+    while asked < _MAX_QUESTIONS:
         outcome = await send(client, extra)
         if outcome.result.get("resultType") != "input_required":
             return outcome
         questions = outcome.result.get("inputRequests") or {}
+        asked += max(len(questions), 1)
+        if asked > _MAX_QUESTIONS:
+            break
         replies = {
             name: await client.ask(str(question.get("method")), question.get("params") or {})
             for name, question in questions.items()
@@ -103,7 +107,8 @@ async def _answer_questions(send: Send, client: RequestClient, extra: Mapping[st
         if outcome.result.get("requestState") is not None:
             extra["requestState"] = outcome.result["requestState"]
     raise CallError(
-        f"the server asked for input {_MAX_ROUNDS} times without finishing", hint="call again with complete arguments"
+        f"the server asked for input {_MAX_QUESTIONS} times without finishing",
+        hint="call again with complete arguments",
     )
 
 
