@@ -100,6 +100,10 @@ _CATALOGUE = _group(
         "A definition that changes by one character is reported. In strict mode it is withheld until approved.",
     ),
     Guarantee(
+        "catalog:approve",
+        "What is approved is what was shown: a definition that waits for a decision is approved as KEY@VERSION.",
+    ),
+    Guarantee(
         "catalog:quarantine",
         "Poisoned definitions are quarantined on every surface. Detection and false-positive rates are published.",
     ),

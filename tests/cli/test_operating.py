@@ -268,7 +268,8 @@ def test_changes_show_the_difference_and_the_finding_until_it_is_decided(
     assert rows["notes__list"]["before"]["description"] == rows["notes__list"]["after"]["description"]
     assert "- Sync the notes of a user.".replace("- ", "-") in rows["notes__sync"]["diff"]
 
-    ran = toolscout("approve", "notes__list", "notes__sync", "--store", store)
+    shown = [rows[key]["approve"] for key in ("notes__list", "notes__sync")]
+    ran = toolscout("approve", *shown, "--store", store)
     assert (ran.code, ran.out.count("approved")) == (0, 2)
     assert toolscout("approve", "--keep-out", "notes__evil", "--store", store).out.startswith("kept out notes__evil")
     assert toolscout("changes", "--store", store).code == 0
@@ -292,18 +293,24 @@ def test_strict_mode_withholds_until_approved(
     index({**NOTES, "description": "Other."})
     assert toolscout("list", "--store", store, "--json").json["tools"] == []
     assert toolscout("changes", "--store", store, "--json").json["changes"][0]["state"] == "withheld"
-    toolscout("approve", "notes__sync", "--store", store)
+    refused = toolscout("approve", "notes__sync", "--store", store)
+    assert refused.code == 3
+    shown = toolscout("changes", "--store", store, "--json").json["changes"][0]["approve"]
+    assert f"toolscout approve {shown}" in refused.err.replace("\n", " ")
+    assert toolscout("list", "--store", store, "--json").json["tools"] == []
+    toolscout("approve", shown, "--store", store)
     assert len(toolscout("list", "--store", store, "--json").json["tools"]) == 1
 
 
 def test_changes_of_other_tenants_are_shown_with_what_to_type(toolscout: Run, index: Run, store: str) -> None:
     index(POISON, options=("--tenant", "acme"))
     ran = toolscout("changes", "--store", store)
-    assert "notes__evil  quarantined  tenant acme" in ran.out
-    assert "toolscout approve notes__evil --tenant acme" in ran.out
+    (change,) = toolscout("changes", "--store", store, "--json").json["changes"]
+    assert f"notes__evil  quarantined  {change['version']}  tenant acme" in ran.out
+    assert f"toolscout approve {change['approve']} --tenant acme" in ran.out
     assert toolscout("changes", "--tenant", "other", "--store", store).code == 0
-    assert toolscout("approve", "notes__evil", "--store", store).code == 1
-    assert toolscout("approve", "notes__evil", "--tenant", "acme", "--store", store).code == 0
+    assert toolscout("approve", change["approve"], "--store", store).code == 1
+    assert toolscout("approve", change["approve"], "--tenant", "acme", "--store", store).code == 0
 
 
 def test_an_unknown_key_is_answered_with_similar_keys(toolscout: Run, index: Run, store: str) -> None:

@@ -67,7 +67,7 @@ class Agent:
     def __init__(self, *, silent: bool = False) -> None:
         self.asked = 0
         self._silent = silent
-        self.capabilities = {"elicitation": {}}
+        self.capabilities: dict[str, Any] = {"elicitation": {}}
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Ignore progress."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from definitions import OTHER, POISON, OpenScout, scout_over
+from definitions import OTHER, POISON, OpenScout, decide, scout_over
 from guarantees import guarantee
 from toolscout import Scout
 from toolscout.models import KEPT_OUT, Scope, Verdict
@@ -27,7 +27,7 @@ async def archive_of(*rows: dict[str, Any], **verdicts: Verdict) -> list[dict[st
     out = io.BytesIO()
     async with scout_over(list(rows)) as scout:
         for name, verdict in verdicts.items():
-            await scout.decisions.decide(HERE, [f"notes__{name}"], verdict)
+            await decide(scout, HERE, [f"notes__{name}"], verdict)
         await export_catalogue(scout.store, out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
@@ -118,7 +118,7 @@ async def test_an_approval_of_the_store_does_not_vouch_for_other_text_however_of
     archive = await archive_of(SYNC, OTHER, sync="approved")
     archive = forged(archive if pinned else without_pins(archive), **lie)
     async with scout_over([SYNC, OTHER]) as scout:
-        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+        await decide(scout, HERE, ["notes__sync"], "approved")
         for _ in range(2):
             report = await bring(scout, archive)
             assert (report.quarantined, await shown(scout)) == (1, ["list"])
@@ -135,7 +135,7 @@ async def test_other_text_under_a_known_fingerprint_is_a_change_and_withheld_whe
     archive = forged(without_pins(await archive_of(SYNC)), description="Sync the notes!")
     for strict in (False, True):
         async with scout_over([SYNC], strict_definitions=strict) as scout:
-            await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+            await decide(scout, HERE, ["notes__sync"], "approved")
             await bring(scout, archive)
             (change,) = await scout.decisions.changes()
             assert (change.changed, bool(change.quarantine_reason)) == (True, strict)
@@ -146,7 +146,7 @@ async def test_other_text_under_a_known_fingerprint_is_a_change_and_withheld_whe
 async def test_an_approval_counts_for_nothing_in_an_archive_once_the_approved_tool_is_gone() -> None:
     archive = forged(without_pins(await archive_of(SYNC, OTHER)), description=POISON)
     async with scout_over([SYNC, OTHER]) as scout:
-        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+        await decide(scout, HERE, ["notes__sync"], "approved")
         await scout.index_tools([OTHER])
         for _ in range(2):
             await bring(scout, archive)
@@ -157,8 +157,8 @@ async def test_an_approval_counts_for_nothing_in_an_archive_once_the_approved_to
 async def test_an_archive_of_the_store_itself_changes_nothing_also_where_the_tools_are_gone(strict: bool) -> None:
     archive = await archive_of(EVIL, SYNC, OTHER, evil="approved", sync="kept_out")
     async with scout_over([EVIL, SYNC, OTHER], strict_definitions=strict) as scout:
-        await scout.decisions.decide(HERE, ["notes__evil"], "approved")
-        await scout.decisions.decide(HERE, ["notes__sync"], "kept_out")
+        await decide(scout, HERE, ["notes__evil"], "approved")
+        await decide(scout, HERE, ["notes__sync"], "kept_out")
         for _ in range(2):
             await bring(scout, archive)
             assert await shown(scout) == ["evil", "list"]
@@ -186,7 +186,7 @@ async def test_without_the_screen_poisoned_tools_are_imported() -> None:
 async def test_the_stricter_of_two_decisions_applies(here: Verdict, there: Verdict, expected: Verdict) -> None:
     archive = await archive_of(EVIL, evil=there)
     async with scout_over([EVIL]) as scout:
-        await scout.decisions.decide(HERE, ["notes__evil"], here)
+        await decide(scout, HERE, ["notes__evil"], here)
         await bring(scout, archive)
         assert await shown(scout) == (["evil"] if expected == "approved" else [])
         (pin,) = await scout.store.records("pin", HERE)

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from definitions import OTHER, POISON, scout_over
+from definitions import OTHER, POISON, decide, scout_over
 from embedders import HashEmbedder
 from guarantees import guarantee
 from scripted import Scripted
@@ -55,7 +55,7 @@ async def gateway_over(
 
 
 async def keep_out(scout: Scout) -> None:
-    await scout.decisions.decide(Scope(), ["notes__sync"], "kept_out")
+    await decide(scout, Scope(), ["notes__sync"], "kept_out")
 
 
 HELD = [
@@ -162,7 +162,7 @@ async def test_a_poisoned_tool_says_what_was_found_where_and_comes_in_when_it_is
         finding = {item.rule: item for item in change.findings}["override"]
         assert (finding.where, finding.severity) == ("/description", "quarantine")
         assert "previous instructions" in finding.excerpt
-        await scout.decisions.decide(Scope(), ["notes__sync"], "approved")
+        await decide(scout, Scope(), ["notes__sync"], "approved")
         assert len(await scout.list_tools()) == 2
         await scout.index_tools([{**POISONED, "server": "notes"}, OTHER])
         assert len(await scout.list_tools()) == 2

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from definitions import OTHER, POISON, scout_over
+from definitions import OTHER, POISON, decide, scout_over
 from downstreams import until
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.config import Config, ServerConfig
-from toolscout.errors import StoreError
+from toolscout.errors import DefinitionChangedError, StoreError
 from toolscout.indexing.normalize import normalize_tool
 from toolscout.indexing.trust import CHANGED, judge_tool
 from toolscout.models import KEPT_OUT, Overlay, Pin, Scope, Server
@@ -191,7 +191,7 @@ async def test_a_change_is_reported_with_both_definitions_until_it_is_approved()
         assert change.before
         assert change.before["description"] == "Sync the notes."
         assert change.after["description"] == "Sync the notes!"
-        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+        await decide(scout, HERE, ["notes__sync"], "approved")
         assert await scout.decisions.changes() == []
         report = await scout.index_tools(rows("Sync the notes!", OTHER))
         assert (report.offered, report.unchanged, report.changed) == ((), 2, 0)
@@ -206,7 +206,7 @@ async def test_strict_mode_withholds_a_changed_tool_until_it_is_approved() -> No
         assert [match.tool.key for match in await scout.list_tools()] == ["notes__list"]
         with pytest.raises(ToolNotFoundError):
             await scout.call_tool("notes__sync", {})
-        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+        await decide(scout, HERE, ["notes__sync"], "approved")
         assert len(await scout.list_tools()) == 2
         await scout.index_tools(rows("Sync!", OTHER))
         assert len(await scout.list_tools()) == 2
@@ -242,16 +242,33 @@ async def test_scopes_have_pins_of_their_own() -> None:
         (change,) = await scout.decisions.changes()
         assert change.scope == ann.scope
         with pytest.raises(ToolNotFoundError):
-            await scout.decisions.decide(Scope(tenant="other"), ["notes__sync"], "approved")
-        await scout.decisions.decide(ann.scope, ["notes__sync"], "approved")
+            await decide(scout, Scope(tenant="other"), ["notes__sync"], "approved")
+        await decide(scout, ann.scope, ["notes__sync"], "approved")
         assert await scout.decisions.changes() == []
+
+
+@guarantee("catalog:approve")
+async def test_what_is_approved_is_what_was_shown() -> None:
+    async with scout_over(rows("Sync."), rows("Sync!"), strict_definitions=True) as scout:
+        (shown,) = await scout.decisions.changes(HERE)
+        with pytest.raises(DefinitionChangedError) as caught:
+            await scout.decisions.decide(HERE, [shown.key], "approved")
+        assert f"toolscout approve {shown.approval}" in caught.value.hint
+        await scout.index_tools(rows(POISON))
+        for outdated in (shown.approval, shown.approval[:-1], shown.approval[:-12]):
+            with pytest.raises(DefinitionChangedError, match="nothing was decided"):
+                await scout.decisions.decide(HERE, [outdated], "approved")
+        assert len(await scout.list_tools()) == 0
+        await scout.index_tools(rows("Sync!"))
+        await scout.decisions.decide(HERE, [shown.approval], "approved")
+        assert len(await scout.list_tools()) == 1
 
 
 @guarantee("catalog:pin")
 async def test_an_unknown_key_among_several_decides_nothing() -> None:
     async with scout_over(rows("Sync."), rows("Sync!")) as scout:
         with pytest.raises(ToolNotFoundError) as caught:
-            await scout.decisions.decide(HERE, ["notes__sync", "notes__snyc"], "approved")
+            await decide(scout, HERE, ["notes__sync", "notes__snyc"], "approved")
         assert "notes__sync" in caught.value.suggestions
         assert len(await scout.decisions.changes()) == 1
 
@@ -261,9 +278,9 @@ async def test_nobody_decides_while_another_process_indexes_the_server() -> None
     async with scout_over(rows("Sync."), rows("Sync!"), lease_s=0.1) as scout:
         await scout.store.lease("index:local/:notes", "another process", 60.0)
         with pytest.raises(StoreError, match="nothing was changed"):
-            await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+            await decide(scout, HERE, ["notes__sync"], "approved")
         await scout.store.release("index:local/:notes", "another process")
-        await scout.decisions.decide(HERE, ["notes__sync"], "approved")
+        await decide(scout, HERE, ["notes__sync"], "approved")
 
 
 SERVES = """

@@ -56,7 +56,7 @@ def changes(
 
 
 def approve(
-    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY[@VERSION]", help="As `toolscout changes` shows them.")],
     keep_out: Annotated[
         bool, typer.Option("--keep-out", help="Withhold the tools from everyone instead, also when they change again.")
     ] = False,
@@ -67,11 +67,12 @@ def approve(
     tenant: options.Tenant = LOCAL,
     store: options.Store = None,
 ) -> None:
-    """Approve the current definitions of tools. The decision survives re-indexing.
+    """Approve definitions that `changes` showed. The decision survives re-indexing.
 
-    If one of the keys is unknown, nothing is decided.
+    A tool that waits for a decision is approved with its version, so that nothing else is approved than what you saw.
+    If one of the keys is unknown, or has another version by now, nothing is decided.
 
-    Examples: `toolscout approve github__create_issue`, `toolscout approve --keep-out notes__sync`
+    Examples: `toolscout approve github__create_issue@VERSION`, `toolscout approve --keep-out notes__sync`
     """
     from toolscout.cli.output import console, safe
 
@@ -119,6 +120,7 @@ def _show(out: Console, change: Change) -> None:
     head = Text.assemble(
         (safe(change.key).plain, "bold cyan"), "  ", (state, "yellow" if state == "changed" else "red")
     )
+    head += Text(f"  {change.version}", style="dim")
     where = _where(change.scope)
     out.print(head + (Text(f"  {safe(where).plain}", style="dim") if where else Text("")))
     for item in change.findings:
@@ -157,13 +159,13 @@ def _show_next_step(out: Console, waiting: Sequence[Change]) -> None:
         return
     out.print(f"{len(waiting)} waiting. To approve a definition, or to withhold the tool from everyone:")
     first = waiting[0]
-    out.print(safe(f"  toolscout approve {_command_arguments(first)}"), soft_wrap=True)
-    out.print(safe(f"  toolscout approve --keep-out {_command_arguments(first)}"), soft_wrap=True)
+    out.print(safe(f"  toolscout approve {_command_arguments(first, first.approval)}"), soft_wrap=True)
+    out.print(safe(f"  toolscout approve --keep-out {_command_arguments(first, first.key)}"), soft_wrap=True)
 
 
-def _command_arguments(change: Change) -> str:
+def _command_arguments(change: Change, target: str) -> str:
     scope = change.scope
-    words = [change.key]
+    words = [target]
     words += ["--tenant", scope.tenant] if scope.tenant != LOCAL else []
     words += ["--as", scope.owner] if scope.owner is not None else []
     return shlex.join(words)
@@ -182,6 +184,8 @@ def _row(change: Change) -> dict[str, Any]:
 
     return {
         "key": change.key,
+        "version": change.version,
+        "approve": change.approval,
         "tenant": change.scope.tenant,
         "user": change.scope.owner,
         "state": state_of(change),

@@ -148,7 +148,8 @@ def _show_waiting(out: Console, report: IndexReport) -> None:
         )
     if withheld or offered:
         out.print(
-            "`toolscout changes` shows them. `toolscout approve KEY` approves one. With --keep-out it stays held back."
+            "`toolscout changes` shows them. `toolscout approve KEY@VERSION` approves one, "
+            "and --keep-out keeps it held back."
         )
 
 

@@ -7,6 +7,7 @@ A pin is the definition that was approved, or else the one that was seen first. 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
@@ -108,7 +109,18 @@ def change_of(scope: Scope, tool: Tool, pin: Pin | None) -> Change | None:
         after=definition_of(tool),
         findings=screen_tool(tool),
         at=pin.at if pin else 0.0,
+        version=shown_version(tool),
     )
+
+
+def shown_version(tool: Tool) -> str:
+    """Return what identifies the definition of a tool as an operator sees it.
+
+    The fingerprint covers what the server sent, but that of an archived tool cannot be checked. So the parts that are
+    shown count too, and the whole is too long for another definition to be found that has the same.
+    """
+    parts = json.dumps(definition_of(tool), sort_keys=True).encode()
+    return tool.version + hashlib.blake2b(parts, digest_size=6).hexdigest()
 
 
 def read_pin(record: Record) -> Pin:

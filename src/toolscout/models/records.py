@@ -74,6 +74,13 @@ class Change:
     """What the screen finds in the new definition."""
     at: float = 0.0
     """When the pin was set."""
+    version: str = ""
+    """What identifies the definition that is shown here. An approval names it."""
+
+    @property
+    def approval(self) -> str:
+        """What approves exactly this definition: `KEY@VERSION`."""
+        return f"{self.key}@{self.version}"
 
     @property
     def waits(self) -> bool:

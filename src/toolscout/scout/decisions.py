@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from toolscout.discovery.checks import check_detail
-from toolscout.errors import StoreError, ToolNotFoundError
+from toolscout.errors import DefinitionChangedError, StoreError, ToolNotFoundError
 from toolscout.indexing.publish import read_pins
-from toolscout.indexing.trust import change_of, write_pin
+from toolscout.indexing.trust import change_of, shown_version, write_pin
 from toolscout.models import (
     KEPT_OUT,
     Answer,
@@ -80,8 +80,12 @@ class Decisions:
         return changes
 
     async def decide(self, scope: Scope, keys: Sequence[str], verdict: Verdict) -> list[Tool]:
-        """Approve the definitions that tools have now, or keep the tools out, all or none."""
-        tools = await self._find(scope, keys)
+        """Approve definitions, or keep tools out, all or none.
+
+        What is approved is what was shown: a tool that waits for a decision is approved as `KEY@VERSION`, with the
+        version of its `Change`. A tool without a change is approved, and any tool is kept out, by its key alone.
+        """
+        tools = await self._find(scope, keys, verdict)
         async with self._indexer.leases.hold(scope, {tool.server for tool in tools.values()}) as leases:
             stored_tools = {tool.key: tool for tool in await self._store.stored_tools(scope)}
             if any(stored_tools.get(key) != tool for key, tool in tools.items()):
@@ -95,16 +99,22 @@ class Decisions:
             self._audit.write_act(act, scope, tool=tool.key, fingerprint=tool.fingerprint)
         return new_tools
 
-    async def _find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Tool]:
+    async def _find(self, scope: Scope, keys: Sequence[str], verdict: Verdict) -> dict[str, Tool]:
         tools = {tool.key: tool for tool in await self._store.stored_tools(scope)}
-        for key in keys:
+        pins = await read_pins(self._store, scope)
+        chosen: dict[str, Tool] = {}
+        for item in keys:
+            key, version = (item, "") if item in tools else _split_version(item)
             if key not in tools:
                 raise ToolNotFoundError(
                     f"no tool has the key {key!r}",
                     hint="`toolscout changes` shows what waits for a decision; nothing was decided",
                     suggestions=did_you_mean(key, tools),
                 )
-        return {key: tools[key] for key in keys}
+            change = change_of(scope, tools[key], pins.get(key)) if verdict == "approved" else None
+            _check_version(tools[key], version, waits=change is not None)
+            chosen[key] = tools[key]
+        return chosen
 
     async def _pin(self, scope: Scope, tools: Iterable[Tool], verdict: Verdict) -> None:
         pins = await read_pins(self._store, scope)
@@ -114,3 +124,24 @@ class Decisions:
             new_pin = replace(pin, fingerprint=tool.fingerprint, verdict=verdict, at=time.time(), before=None)
             records.append(write_pin(scope, new_pin))
         await self._store.put_records(records)
+
+
+def _split_version(item: str) -> tuple[str, str]:
+    """Split `KEY@VERSION`. A key may itself contain an `@`."""
+    key, separator, version = item.rpartition("@")
+    return (key, version) if separator else (item, "")
+
+
+def _check_version(tool: Tool, version: str, *, waits: bool) -> None:
+    """Refuse to decide about another definition than the operator has seen."""
+    current = shown_version(tool)
+    if version and version != current:
+        raise DefinitionChangedError(
+            f"{tool.key} is not at version {version} any more; nothing was decided",
+            hint="`toolscout changes` shows what it is now",
+        )
+    if waits and not version:
+        raise DefinitionChangedError(
+            f"{tool.key} waits for a decision, and an approval must name the version that you saw; nothing was decided",
+            hint=f"look at it with `toolscout changes`, then: toolscout approve {tool.key}@{current}",
+        )
