@@ -104,6 +104,15 @@ _CATALOGUE = _group(
         "What is approved is what was shown: a definition that waits for a decision is approved as KEY@VERSION.",
     ),
     Guarantee(
+        "catalog:archive",
+        "The key of an archived tool is its server and its name, its definition has the bounds of a live one, and the "
+        "unpacked bytes of an archive are bounded.",
+    ),
+    Guarantee(
+        "catalog:voice",
+        "No text of a server stands in a description of the gateway's own tools.",
+    ),
+    Guarantee(
         "catalog:quarantine",
         "Poisoned definitions are quarantined on every surface. Detection and false-positive rates are published.",
     ),

@@ -8,6 +8,10 @@ import sys
 
 import pytest
 
+from downstreams import bounded_memory
+from guarantees import guarantee
+from toolscout.cli import archive
+
 HEADER = b'{"format":"toolscout-catalogue","version":1,"model":""}\n'
 
 
@@ -35,6 +39,23 @@ def test_a_catalogue_is_exported_to_a_file_and_imported_into_another_store(
             (tool["key"], tool["score"]) for tool in here["tools"]
         ]
     assert [item.name for item in tmp_path.iterdir() if item.name.startswith(".")] == []
+
+
+@guarantee("catalog:archive")
+@pytest.mark.parametrize("lines", [False, True], ids=["one line", "many lines"])
+def test_a_file_that_unpacks_to_a_thousand_times_its_size_is_refused(toolscout, copy, tmp_path, monkeypatch, lines):
+    monkeypatch.setattr(archive, "_UNPACKED_BYTES", 1_000_000)
+    path = tmp_path / "bomb.jsonl.gz"
+    row = b'{"kind":"scope","tenant":"t%07d"}\n'
+    data = b"".join(row % number for number in range(400_000)) if lines else b" " * (64 << 20)
+    with gzip.open(path, "wb", compresslevel=1 if not lines else 9) as out:
+        out.write(HEADER + data)
+    if lines:
+        monkeypatch.setattr(archive, "_UNPACKED_RATIO", 2)
+    with bounded_memory(150):
+        refused = toolscout("import-catalogue", str(path), "--store", copy)
+    assert refused.code != 0
+    assert ("unpacks to more than" if lines else "more than 8,388,608 bytes") in refused.err.replace("\n", " ")
 
 
 def test_the_summary_is_json_for_programs(toolscout, sample_store, copy, tmp_path):

@@ -70,6 +70,25 @@ def test_a_definition_nested_beside_its_schemas_is_bounded_too() -> None:
         normalize_tool({"name": "a", "_meta": _nested(200)}, SERVER, Settings())
 
 
+@pytest.mark.parametrize("field", ["_meta", "annotations", "examples", "icons", "tags", "a_field_of_tomorrow"])
+def test_what_is_beside_the_schemas_is_bounded_together(field: str) -> None:
+    value = {"a": "x" * 300_000}
+    raw = {"name": "a", field: ["x" * 300_000] if field in ("tags", "examples") else value}
+    with pytest.raises(BadToolError, match="bytes beside its schemas"):
+        normalize_tool(raw, SERVER, Settings())
+
+
+@pytest.mark.parametrize("raw", [{"title": "x" * 1_025}, {"annotations": {"title": "x" * 1_025}}])
+def test_a_title_of_1024_characters_is_the_longest(raw: dict[str, Any]) -> None:
+    with pytest.raises(BadToolError, match="its title has 1,025 characters"):
+        normalize_tool({"name": "a", **raw}, SERVER, Settings())
+
+
+def test_fifty_thousand_values_are_the_most() -> None:
+    with pytest.raises(BadToolError, match="more than 50,000 values"):
+        normalize_tool({"name": "a", "_meta": {"a": [0] * 50_000}}, SERVER, Settings())
+
+
 def test_an_object_that_contains_itself_is_refused() -> None:
     circle: dict[str, Any] = {}
     circle["self"] = [circle, circle]
@@ -91,8 +110,9 @@ def _wide(size: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ({"input_schema": _wide(5_000_000)}, "bytes, over 262,144"),
-        ({"output_schema": _wide(5_000_000)}, "bytes, over 262,144"),
+        ({"input_schema": _wide(5_000_000)}, "more than 50,000 values"),
+        ({"output_schema": _wide(5_000_000)}, "more than 50,000 values"),
+        ({"input_schema": _of_bytes(5_000_000)}, "bytes, over 262,144"),
         ({"input_schema": _nested(5_000)}, "nested deeper than 32 levels"),
         ({"annotations": _nested(5_000)}, "nested deeper than 32 levels"),
         ({"input_schema": _endless()}, "nested deeper than 32 levels"),

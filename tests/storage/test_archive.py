@@ -103,7 +103,12 @@ def replace_row(number: int, row: Any) -> Callable[[list[Any]], int]:
         (change("scope", tenant=""), "`tenant` must not be empty"),
         (change("scope", owner=7), "`owner` must be text"),
         (change("tool", server="elsewhere"), "not in its scope"),
-        (change("tool", key="elsewhere__x"), "does not begin with its server"),
+        (change("tool", key="elsewhere__x"), "does not consist of its server and its name"),
+        (change("tool", name="delete_repo"), "does not consist of its server and its name"),
+        (change("tool", description="x" * 40_000), "its description has 40,000 characters"),
+        (change("tool", input_schema={"a": "x" * 300_000}), "its input_schema has 300,008 bytes"),
+        (change("tool", meta={"a": "x" * 300_000}), "bytes beside its schemas"),
+        (change("tool", meta={"a": "x" * 9_000_000}), "it has more than 8,388,608 bytes"),
         (change("tool", fingerprint=""), "`fingerprint` must not be empty"),
         (change("tool", tags=["art", 1]), "`tags.1` must be text"),
         (change("tool", name=None), "`name` must be text"),
@@ -129,6 +134,7 @@ def replace_row(number: int, row: Any) -> Callable[[list[Any]], int]:
         (replace_row(-1, {"kind": "tool"}), None),
     ],
 )
+@guarantee("catalog:archive")
 async def test_a_broken_archive_is_refused_with_its_line_and_nothing_is_imported(
     store: Store, archive: bytes, broken: Callable[[list[Any]], int], reason: str | None
 ) -> None:

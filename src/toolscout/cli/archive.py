@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from toolscout.settings import Settings
 
 _STREAM = "-"
+_UNPACKED_BYTES = 67_108_864
+_UNPACKED_RATIO = 100
 
 
 def export(
@@ -133,12 +135,27 @@ def _open_input(name: str) -> Iterator[Callable[[], Iterable[bytes]]]:
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-            yield from lines
+            yield from _bounded(lines, path)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputFileError(
             f"{path} cannot be read: {reason}", hint="create an archive with `toolscout export`"
         ) from error
+
+
+def _bounded(lines: BinaryIO | gzip.GzipFile, path: Path) -> Iterator[bytes]:
+    """Yield lines of bounded length. A small file that unpacks without end is refused."""
+    from toolscout.scout.transfer import MAX_LINE_BYTES
+
+    limit = _UNPACKED_BYTES + _UNPACKED_RATIO * path.stat().st_size
+    size = 0
+    while line := lines.readline(MAX_LINE_BYTES + 1):
+        size += len(line)
+        if size > limit:
+            raise InputFileError(
+                f"{path} unpacks to more than {limit:,} bytes", hint="an archive of `toolscout export` is not so dense"
+            )
+        yield line
 
 
 @contextmanager

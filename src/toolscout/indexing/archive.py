@@ -15,14 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, create_model
 
-from toolscout.errors import InputFileError
+from toolscout.errors import BadToolError, InputFileError
+from toolscout.indexing.normalize import normalize_tool
 from toolscout.models import Pin, Scope, Server, Tool, Verdict
+from toolscout.settings import Settings
+from toolscout.tool_keys import tool_key
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
 FORMAT = "toolscout-catalogue"
 VERSION = 1
+MAX_LINE_BYTES = 8_388_608
+"""The longest line that is read. The largest definition is far shorter."""
 COUNTED = ("scope", "server", "tool", "switch", "pin", "vector")
 
 _HASH_BYTES = 16
@@ -99,14 +104,19 @@ def write_end(counts: Mapping[str, int]) -> bytes:
     return _line({"kind": "end", **{kind: counts.get(kind, 0) for kind in COUNTED}})
 
 
-def read_items(lines: Iterable[bytes], where: str) -> Iterator[ArchiveItem]:
-    """Read items back and check each against those before it. An error names the file and the line."""
-    reader = _ArchiveReader()
+def read_items(lines: Iterable[bytes], where: str, settings: Settings | None = None) -> Iterator[ArchiveItem]:
+    """Read items back and check each against those before it. An error names the file and the line.
+
+    Definitions have the same bounds as those of a live server.
+    """
+    reader = _ArchiveReader(settings or Settings())
     number = 0
     for number, line in enumerate(lines, start=1):
         try:
+            if len(line) > MAX_LINE_BYTES:
+                raise ValueError(f"it has more than {MAX_LINE_BYTES:,} bytes")
             item = reader.read(json.loads(line))
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError, BadToolError) as error:
             raise InputFileError(f"{where}, line {number}: {_reason(error)}", hint=_HINT) from None
         if item is not None:
             yield item
@@ -144,6 +154,8 @@ def _reason(error: Exception) -> str:
     """Say what is wrong with a line. Values are never repeated: they may be long."""
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
         return "it is not JSON"
+    if isinstance(error, BadToolError):
+        return f"the tool cannot be indexed: {error.message}"
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -220,7 +232,8 @@ _ToolRow = _tool_row()
 class _ArchiveReader:
     """Reads rows in order. It remembers the present scope, and what has been read of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self.ended = False
         self._header: ArchiveHeader | None = None
         self._scope: Scope | None = None
@@ -279,9 +292,11 @@ class _ArchiveReader:
         tool = Tool(**values, tenant=self._scope.tenant, owner=self._scope.owner)
         if tool.server not in self._servers:
             raise ValueError(f"the tool's server {tool.server!r} is not in its scope")
-        if not tool.key.startswith(f"{tool.server}__"):
-            raise ValueError("the tool's key does not begin with its server")
+        if tool.key != tool_key(tool.server, tool.name):
+            # Policy and audit see the key, and the server gets the name.
+            raise ValueError("the tool's key does not consist of its server and its name")
         _refuse_second(tool.key, self._keys, "tool")
+        _check_bounds(tool, self._settings)
         return ArchivedTool(tool=tool, stamp=stamp)
 
     def _read_switch(self, row: dict[str, Any]) -> ArchivedSwitch:
@@ -318,6 +333,25 @@ class _ArchiveReader:
             if row.get(kind, 0) != count:
                 raise ValueError(f"it counts {row.get(kind)} of the kind {kind}, but {count} came")
         self.ended = True
+
+
+def _check_bounds(tool: Tool, settings: Settings) -> None:
+    """Refuse what would be dropped if a server sent it."""
+    raw = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "category": tool.category,
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
+        "annotations": tool.annotations,
+        "_meta": tool.meta,
+        "tags": list(tool.tags),
+        "keywords": list(tool.keywords),
+        "related": list(tool.related),
+        "examples": list(tool.examples),
+    }
+    normalize_tool(raw, Server(key=tool.server, title=tool.server_title), settings)
 
 
 def _read_header(row: dict[str, Any]) -> ArchiveHeader:

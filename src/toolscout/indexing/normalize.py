@@ -11,19 +11,27 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolscout.errors import BadToolError
+from toolscout.indexing.taxonomy import load_taxonomy
 from toolscout.models import Overlay, Server, Tool
 from toolscout.settings import Settings
 from toolscout.tool_keys import tool_key
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_MAX_NODES = 1_000_000
+_MAX_VALUES = 50_000
+_MAX_REST_BYTES = 131_072
+_MAX_TITLE_CHARS = 1_024
 _MAX_INTEGER_BITS = 10_000
 _TAG_KEYS = ("tags", "io.modelcontextprotocol/tags", "_fastmcp", "fastmcp")
 
 
-def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *, owner: str | None = None) -> Tool:
-    """Check and normalize one raw definition. Raise BadToolError with the reason if it cannot be indexed."""
+def normalize_tool(
+    raw: Mapping[str, Any], server: Server, settings: Settings, *, owner: str | None = None, live: bool = False
+) -> Tool:
+    """Check and normalize one raw definition. Raise BadToolError with the reason if it cannot be indexed.
+
+    The definition of a `live` server comes from a stranger, that of rows and of a registry from the operator.
+    """
     if not isinstance(raw, Mapping):
         raise BadToolError(f"a tool must be an object, not {type(raw).__name__}")
     _check_values(raw, settings)
@@ -38,9 +46,17 @@ def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *
         raise BadToolError(
             f"its description has {len(description):,} characters, over {settings.max_description_chars:,}"
         )
-    input_schema = _schema(clean, ("input_schema", "inputSchema", "parameters"), settings)
-    output_schema = _schema(clean, ("output_schema", "outputSchema"), settings)
+    input_schema, input_bytes = _schema(clean, ("input_schema", "inputSchema", "parameters"), settings)
+    output_schema, output_bytes = _schema(clean, ("output_schema", "outputSchema"), settings)
+    _check_rest(_byte_size(canonical) - input_bytes - output_bytes, settings)
     annotations = _mapping(clean, "annotations")
+    title = _printable(_text(clean, "title")).strip() or str(annotations.get("title") or "")
+    if len(title) > _MAX_TITLE_CHARS:
+        raise BadToolError(f"its title has {len(title):,} characters, over {_MAX_TITLE_CHARS:,}")
+    category = _printable(_text(clean, "category")).strip()
+    if (live or not server.trusted) and category not in load_taxonomy().categories:
+        # The descriptions of the gateway's own tools name all categories, and there no stranger may speak.
+        category = ""
     meta = _mapping(clean, "_meta")
     overlay, tool_overlay = server.overlay, server.tool_overlays.get(name, Overlay())
     key = tool_key(server.key, name)
@@ -50,13 +66,13 @@ def normalize_tool(raw: Mapping[str, Any], server: Server, settings: Settings, *
         server=server.key,
         server_title=server.title,
         name=name,
-        title=_printable(_text(clean, "title")).strip() or str(annotations.get("title") or ""),
+        title=title,
         description=tool_overlay.description or description,
         input_schema=input_schema or {},
         output_schema=output_schema,
         annotations=annotations,
         meta=meta,
-        category=tool_overlay.category or overlay.category or _printable(_text(clean, "category")).strip(),
+        category=tool_overlay.category or overlay.category or category,
         tags=_merged(_words(clean.get("tags")), _meta_tags(meta), overlay.tags, tool_overlay.tags),
         keywords=_merged(_words(clean.get("keywords")), overlay.keywords, tool_overlay.keywords),
         examples=tool_overlay.examples or _examples(clean.get("examples")),
@@ -77,8 +93,8 @@ def _check_values(raw: Mapping[str, Any], settings: Settings) -> None:
     """Check size, depth and numbers without recursion, so that the recursive steps after it are safe."""
     limit = settings.max_schema_depth + 4
     for count, (depth, value) in enumerate(_levels(raw)):
-        if count > _MAX_NODES:
-            raise BadToolError(f"it holds more than {_MAX_NODES:,} values")
+        if count > _MAX_VALUES:
+            raise BadToolError(f"it holds more than {_MAX_VALUES:,} values")
         if depth > limit:
             raise BadToolError(f"it is nested deeper than {settings.max_schema_depth} levels")
         if isinstance(value, float) and not math.isfinite(value):
@@ -154,18 +170,30 @@ def _mapping(raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     return value
 
 
-def _schema(raw: Mapping[str, Any], names: tuple[str, ...], settings: Settings) -> Mapping[str, Any] | None:
+def _byte_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _check_rest(size: int, settings: Settings) -> None:
+    """Bound what is neither schema nor description: titles, annotations, `_meta`, examples, tags and unknown fields."""
+    limit = _MAX_REST_BYTES + 4 * settings.max_description_chars
+    if size > limit:
+        raise BadToolError(f"it has {size:,} bytes beside its schemas, over {limit:,}")
+
+
+def _schema(raw: Mapping[str, Any], names: tuple[str, ...], settings: Settings) -> tuple[Mapping[str, Any] | None, int]:
+    """Return a schema and its size."""
     field = next((name for name in names if raw.get(name) is not None), None)
     if field is None:
-        return None
+        return None, 0
     schema = _mapping(raw, field)
-    size = len(canonical_json(schema).encode("utf-8", "surrogatepass"))
+    size = _byte_size(canonical_json(schema))
     if size > settings.max_schema_bytes:
         raise BadToolError(f"its {field} has {size:,} bytes, over {settings.max_schema_bytes:,}")
     depth = max(level for level, _ in _levels(schema))
     if depth > settings.max_schema_depth:
         raise BadToolError(f"its {field} is nested {depth} levels deep, over {settings.max_schema_depth}")
-    return schema
+    return schema, size
 
 
 def _words(value: Any) -> tuple[str, ...]:

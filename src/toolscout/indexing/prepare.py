@@ -46,6 +46,7 @@ def prepare_server(
     settings: Settings,
     *,
     owner: str | None = None,
+    live: bool = False,
     pins: Mapping[str, Pin] | None = None,
     now: float = 0.0,
 ) -> PreparedServer:
@@ -53,7 +54,7 @@ def prepare_server(
 
     A definition that cannot be indexed is dropped with its reason. The other tools of the server are not affected.
     """
-    tools, dropped = _normalize_all(server, definitions, settings, owner)
+    tools, dropped = _normalize_all(server, definitions, settings, owner, live=live)
     judged = [
         judge_tool(
             tool,
@@ -96,7 +97,7 @@ def unchanged_server(server: Server, stamps: Mapping[str, str], reason: str) -> 
 
 
 def _normalize_all(
-    server: Server, definitions: Sequence[Mapping[str, Any]], settings: Settings, owner: str | None
+    server: Server, definitions: Sequence[Mapping[str, Any]], settings: Settings, owner: str | None, *, live: bool
 ) -> tuple[dict[str, Tool], tuple[Dropped, ...]]:
     """Return the tools by key. Of two with one key, the smaller fingerprint wins, so that their order has no effect."""
     tools: dict[str, Tool] = {}
@@ -107,7 +108,7 @@ def _normalize_all(
         dropped.append(Dropped(where=server.title, reason=reason))
     for number, definition in enumerate(definitions[:limit], start=1):
         try:
-            tool = normalize_tool(definition, server, settings, owner=owner)
+            tool = normalize_tool(definition, server, settings, owner=owner, live=live)
         except BadToolError as error:
             dropped.append(Dropped(where=_describe_place(server, definition, number), reason=error.message))
             continue

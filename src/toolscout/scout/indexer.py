@@ -52,10 +52,11 @@ class Indexer:
         `leases`, the sources are live servers whose slugs are fixed, and the caller holds their leases.
         """
         started = time.perf_counter()
+        live = leases is not None
         async with self._hold_slugs(sources, scope, leases) as (slugs, collisions, leases):
             before = await self._store.overview(_caller(scope))
             prepared = [
-                await self._prepare(source, slugs[source.server.title], scope, alone=len(sources) == 1)
+                await self._prepare(source, slugs[source.server.title], scope, alone=len(sources) == 1, live=live)
                 for source in sources
                 if source.server.title in slugs
             ]
@@ -156,7 +157,7 @@ class Indexer:
                     return
                 # Meanwhile another process added a server that has one of these slugs now.
 
-    async def _prepare(self, source: ToolSource, slug: str, scope: Scope, *, alone: bool) -> PreparedServer:
+    async def _prepare(self, source: ToolSource, slug: str, scope: Scope, *, alone: bool, live: bool) -> PreparedServer:
         """List one server, prepare and judge its tools off the event loop, and store their pins."""
         server = replace(source.server, key=slug)
         stamps = await self._store.stamps(scope, slug)
@@ -168,7 +169,15 @@ class Indexer:
             return unchanged_server(server, stamps, error.message)
         pins = await read_pins(self._store, scope, slug)
         prepared = await asyncio.to_thread(
-            prepare_server, server, definitions, stamps, self._settings, owner=scope.owner, pins=pins, now=time.time()
+            prepare_server,
+            server,
+            definitions,
+            stamps,
+            self._settings,
+            owner=scope.owner,
+            live=live,
+            pins=pins,
+            now=time.time(),
         )
         replaced = prepared.changed_definitions | (stamps.keys() - prepared.keys)
         await store_pins(self._store, scope, {pin.key: pin for pin in prepared.pins}, pins, replaced=replaced)

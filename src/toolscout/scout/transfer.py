@@ -25,6 +25,8 @@ from toolscout.settings import Settings
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
+MAX_LINE_BYTES = archive.MAX_LINE_BYTES
+
 _CHUNK = 1_000
 _TRIES = 5
 
@@ -98,11 +100,11 @@ async def import_catalogue(
     """
     settings = settings or Settings()
     indexer = Indexer(store=store, embedder=None, settings=settings)
-    total = await asyncio.to_thread(_check, read, where)
+    total = await asyncio.to_thread(_check, read, where, settings)
     counts: Counter[str] = Counter()
     unembedded = 0
     current = model_id = await _model_of(store)
-    async for archived in _read_scopes(store, read, where, counts):
+    async for archived in _read_scopes(store, read, where, counts, settings):
         model_id = current or archived.model_id
         counts["decision"] += sum(pin.verdict != "seen" for pin in archived.pins.values())
         if archived.servers or archived.switches or archived.pins:
@@ -135,13 +137,13 @@ class _ArchivedScope:
     pins: dict[str, Pin] = field(default_factory=dict)
 
 
-def _check(read: Callable[[], Iterable[bytes]], where: str) -> int:
+def _check(read: Callable[[], Iterable[bytes]], where: str, settings: Settings) -> int:
     """Read an archive to its end and count its tools, so that a broken one fails before anything is changed."""
-    return sum(isinstance(item, ArchivedTool) for item in archive.read_items(read(), where))
+    return sum(isinstance(item, ArchivedTool) for item in archive.read_items(read(), where, settings))
 
 
 async def _read_scopes(
-    store: Store, read: Callable[[], Iterable[bytes]], where: str, counts: Counter[str]
+    store: Store, read: Callable[[], Iterable[bytes]], where: str, counts: Counter[str], settings: Settings
 ) -> AsyncIterator[_ArchivedScope]:
     """Yield one scope after the other, once its vectors are stored."""
     model_id = ""
@@ -153,7 +155,7 @@ async def _read_scopes(
             await store.add_vectors(model_id, [item.text_hash for item in vectors], _stack(vectors))
             vectors.clear()
 
-    for item in archive.read_items(read(), where):
+    for item in archive.read_items(read(), where, settings):
         counts[archive.kind_of(item)] += 1
         if isinstance(item, ArchiveHeader):
             model_id = item.model_id
