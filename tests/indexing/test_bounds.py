@@ -119,7 +119,7 @@ def _wide(size: int) -> dict[str, Any]:
         ({"description": "x" * 5_000_000}, "characters, over 32,768"),
         ({"name": "x" * 5_000}, "its name has 5,000 characters"),
     ],
-    ids=["input", "output", "depth", "depth elsewhere", "holds itself", "description", "name"],
+    ids=["input", "output", "bytes", "depth", "depth elsewhere", "holds itself", "description", "name"],
 )
 async def test_what_is_out_of_bounds_is_dropped_with_the_reason_and_the_rest_is_indexed(
     bad: dict[str, Any], reason: str
