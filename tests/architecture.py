@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
     "Foundation": (
         Package("errors", "every error, as one tree"),
         Package("text", "words, stems, scripts, stop words, token counts"),
+        Package("printable", "texts of servers made safe for a terminal or a log"),
         Package("tool_keys", "`<server>__<tool>`: slugs, keys, collisions"),
         Package("data", "rules and word lists that are shipped as files"),
         Package("sample", "a small bundled catalogue"),
@@ -107,7 +108,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "cli",
             "the `toolscout` command",
-            "config errors gateway models policy ports sample scout settings telemetry text tool_keys __init__",
+            "config errors gateway models policy ports printable sample scout settings telemetry text tool_keys __init__",
         ),
         Package("__main__", "`python -m toolscout`", "cli"),
     ),
@@ -129,6 +130,7 @@ DRIVERS = {
     "tokenizers": "embedding",
     "typer": "cli",
     "uvicorn": "gateway",
+    "yaml": "config",
 }
 """Libraries that do I/O or are slow to load, and the packages that import them."""
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from guarantees import guarantee
+from toolscout.printable import SafeFormatter
 
 Run = Callable[..., Any]
 
@@ -105,3 +110,30 @@ def test_half_a_surrogate_pair_in_an_argument_is_no_crash(toolscout: Run, store:
         assert ran.code in (0, 1)
         (ran.out + ran.err).encode("utf-8")
         toolscout(*arguments, "--store", store, "--json").out.encode("utf-8")
+
+
+@guarantee("term:safe")
+def test_json_escapes_what_a_terminal_would_act_on_and_keeps_the_value(toolscout: Run, store: str) -> None:
+    ran = _harmless(toolscout("describe", _key(toolscout, store), "--store", store, "--json"), code=0)
+    assert BIDI in ran.json["tools"][0]["description"]
+
+
+@guarantee("term:safe")
+@pytest.mark.process
+def test_doctor_shows_the_output_of_a_server_as_plain_text(toolscout: Run, tmp_path: Path) -> None:
+    program = f"import sys; sys.stderr.write({ESCAPE!r} + '\\nok   store: forged\\n'); sys.exit(3)"
+    entry = {"command": sys.executable, "args": ["-c", program]}
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {f"evil {ESCAPE}": entry}}))
+    ran = _harmless(toolscout("doctor", "--config", str(path), "--store", "memory:"), code=1)
+    assert "forged" in ran.out
+    assert not [line for line in ran.out.splitlines() if line.startswith("ok   store: forged")]
+
+
+@guarantee("term:safe")
+def test_a_log_line_is_one_line_whatever_it_quotes() -> None:
+    text = f"{ESCAPE}{BIDI}\n2026-01-01 ERROR forged"
+    record = logging.LogRecord("toolscout", logging.WARNING, "", 1, "server %s is down", (text,), None)
+    line = SafeFormatter("%(levelname)s %(message)s").format(record)
+    assert line.isprintable()
+    assert line.startswith("WARNING server \\x1b[31mred")

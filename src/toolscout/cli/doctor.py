@@ -13,6 +13,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
+from toolscout.printable import escape_controls
 from toolscout.settings import Settings, sqlite_file, unknown_variables
 from toolscout.telemetry import without_password
 
@@ -47,9 +48,10 @@ def doctor(config: options.ConfigFiles = None, store: options.Store = None, json
         out = console()
         for check in checks:
             mark = ("ok  ", "green") if check.ok else ("bad ", "bold red")
-            out.print(Text.assemble(mark, (f"{check.what}: ", "bold"), check.detail))
+            what, detail = escape_controls(check.what), escape_controls(check.detail)
+            out.print(Text.assemble(mark, (f"{what}: ", "bold"), detail))
             if check.fix:
-                out.print(Text(f"    fix: {check.fix}"))
+                out.print(Text(f"    fix: {escape_controls(check.fix)}"))
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
 
@@ -108,7 +110,7 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
             Check(what="config", ok=True, detail="none", fix="find those of your agent hosts with `toolscout import`")
         ]
     try:
-        config = read_config(files)
+        config = read_config(files, partial=True)
     except ToolscoutError as error:
         return [_bad("config", error)]
     checks = [Check(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]

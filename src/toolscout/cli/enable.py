@@ -8,6 +8,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.models import LOCAL, Caller
+from toolscout.printable import escape_controls
 
 Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys: `<server>__<tool>`.")]
 
@@ -41,4 +42,4 @@ def _switch(keys: list[str], caller: Caller, store: str | None, *, on: bool) -> 
 
     options.run(work())
     for key in keys:
-        typer.echo(f"{'enabled' if on else 'disabled'} {key}")
+        typer.echo(f"{'enabled' if on else 'disabled'} {escape_controls(key)}")

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolscout.models import KEPT_OUT, Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
+from toolscout.printable import escape_controls, escape_json
 from toolscout.text import shorten
 
 _SHOWN_REASONS = 10
@@ -30,12 +31,12 @@ def console() -> Console:
 def print_json(value: Any) -> None:
     """Print a value as JSON, for programs."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
-    print(json.dumps(value, ensure_ascii=not unicode, indent=2))  # noqa: T201 - this is the output
+    print(escape_json(json.dumps(value, ensure_ascii=not unicode, indent=2)))  # noqa: T201 - this is the output
 
 
 def safe(text: str) -> Text:
     """Make an untrusted text safe to print: control characters are escaped, markup is not interpreted."""
-    return Text("".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text))
+    return Text(escape_controls(text, keep="\n"))
 
 
 def show_answer(answer: Answer, title: str = "") -> None:
@@ -55,7 +56,7 @@ def show_answer(answer: Answer, title: str = "") -> None:
             out.print(safe(match.tool.key), safe(json.dumps(match.explain, ensure_ascii=False)))
     out.print(Text(_footer(answer), style="dim"))
     if answer.metadata.degraded:
-        out.print(Text(f"degraded: {answer.metadata.degraded}", style="yellow"))
+        out.print(safe(f"degraded: {answer.metadata.degraded}"), style="yellow")
     for line in answer.suggestions:
         out.print(safe(line))
 
