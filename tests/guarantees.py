@@ -278,6 +278,9 @@ _FIRST_HOUR = _group(
         "No process of toolscout opens a connection that nobody asked for, or writes a file outside its own folders. "
         "The telemetry of a dependency is off before it loads.",
     ),
+    Guarantee("start:partial", "An entry of the config that cannot be used never stops the other servers."),
+    Guarantee("term:safe", "No character of a server moves a terminal or forges a line, in any command and any log."),
+    Guarantee("import:rights", "Moving the servers of a host never gives an agent more tools than the host did."),
 )
 
 GUARANTEES: tuple[Guarantee, ...] = (

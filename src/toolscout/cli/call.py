@@ -50,7 +50,7 @@ async def _call(key: str, arguments: Any, named_files: list[Path], store: str | 
     files = config_files(named_files)
     if not files:
         raise ConfigError("there is no config file", hint="name the file that lists the server: --config mcp.json")
-    config = read_config(files)
+    config = read_config(files, partial=True)
     server = split_key(key)[0]
     servers = tuple(item for item in config.servers if item.server.key == server)
     # Only the server of the key is started. If there is none, the catalogue suggests similar keys.

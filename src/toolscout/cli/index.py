@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import UsageError
-from toolscout.models import LOCAL, Caller, IndexReport, ServerStatus
+from toolscout.models import LOCAL, OUTPUT_HINT, Caller, Dropped, IndexReport, ServerStatus
 
 if TYPE_CHECKING:
     from toolscout.config import Config
@@ -79,7 +79,7 @@ async def _index(
     from toolscout.scout import Scout
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    config = read_config(configs) if configs else None
+    config = read_config(configs, partial=True) if configs else None
     async with Scout.open(store=store) as scout:
         console = Console(stderr=True)
         with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
@@ -94,7 +94,8 @@ async def _index(
                 bar.update(task, description="connecting")
                 sync = await scout.connect(config if caller.tenant == LOCAL else _config_for(config, caller.tenant))
                 await sync.settled()
-                return [*reports, merge_reports([*refreshed, *sync.reports])], scout.servers.statuses()
+                statuses = [_with_output_hint(status) for status in scout.servers.statuses()]
+                return [*reports, merge_reports([*refreshed, *sync.reports])], statuses
             return reports or refreshed, []
 
 
@@ -105,21 +106,35 @@ def _config_for(config: Config, tenant: str) -> Config:
 
 
 def merge_reports(reports: Sequence[IndexReport]) -> IndexReport:
-    """Merge the reports of several publications into one."""
+    """Merge the reports of several publications into one. A server that was indexed twice counts once."""
+    listed = frozenset[tuple[str, str]]().union(*(report.listed for report in reports))
+    new, changed = sum(report.new for report in reports), sum(report.changed for report in reports)
     return IndexReport(
-        new=sum(report.new for report in reports),
-        changed=sum(report.changed for report in reports),
-        unchanged=sum(report.unchanged for report in reports),
+        new=new,
+        changed=changed,
+        unchanged=max(0, len(listed) - new - changed),
         removed=sum(report.removed for report in reports),
         embedded=sum(report.embedded for report in reports),
         unembedded=max((report.unembedded for report in reports), default=0),
-        dropped=tuple(item for report in reports for item in report.dropped),
-        collisions=tuple(item for report in reports for item in report.collisions),
-        quarantined=tuple(item for report in reports for item in report.quarantined),
+        dropped=_once(item for report in reports for item in report.dropped),
+        collisions=_once(item for report in reports for item in report.collisions),
+        quarantined=_once(item for report in reports for item in report.quarantined),
         offered=tuple(sorted({key for report in reports for key in report.offered})),
         generation=max((report.generation for report in reports), default=0),
         took_ms=sum(report.took_ms for report in reports),
+        listed=listed,
     )
+
+
+def _once(items: Iterable[Dropped]) -> tuple[Dropped, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _with_output_hint(status: ServerStatus) -> ServerStatus:
+    """Add where the output of a failed server is, if it printed anything."""
+    if status.state != "failed" or not status.stderr.strip():
+        return status
+    return replace(status, hint="; ".join(filter(None, (status.hint, OUTPUT_HINT))))
 
 
 def _summary(report: IndexReport) -> dict[str, object]:

@@ -124,7 +124,7 @@ def _read(named: list[Path], store: str | None) -> Config | None:
 
     files = config_files(named)
     if files:
-        return read_config(files)
+        return read_config(files, partial=True)
     if store:
         return None  # without servers, the catalogue can be searched but tools cannot be called
     raise ConfigError(
@@ -225,9 +225,12 @@ def _log_to_stderr() -> None:
     """Log only to standard error, because standard output carries the protocol."""
     import logging
 
+    from toolscout.printable import SafeFormatter
     from toolscout.settings import unknown_variables
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(SafeFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("toolscout").setLevel(logging.INFO)
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs every attempt, the gateway logs once
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs what servers send, which may be private

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from toolscout.config.files import ConfigFile, read_text
 from toolscout.config.server_config import OAuthConfig, ServerConfig, Transport, UserCredentials
+from toolscout.config.tool_filters import merge_overlays, read_filters
 from toolscout.config.variables import Variables, unknown_references
 from toolscout.errors import ConfigError
 from toolscout.fields import Fields
@@ -72,13 +73,14 @@ def read_entry(
         timeout_s=timeout_s,
         concurrency=_whole_number(options, "concurrency") or 8,
         enabled=enabled,
-        trusted=options.flag("trusted") is not False,
+        # A command of the operator's own file runs with the operator's rights anyway. A URL is somebody else's program.
+        trusted=transport == "stdio" if (trusted := options.flag("trusted")) is None else trusted,
         private=options.flag("private") is True,
         shared=options.flag("shared") is True,
         tenants=_tenants(options),
         users=_users(options, expand),
         overlay=_overlay(options),
-        tool_overlays=_tool_overlays(options),
+        tool_overlays=merge_overlays(read_filters(entry, fields.where), _tool_overlays(options)),
         extra=fields.unread(),
         source=config_file.file,
     )

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from toolscout.config.jsonc import read_jsonc
+from toolscout.config.other_hosts import from_opencode, is_opencode, read_yaml
 from toolscout.config.server_json import is_server_json, read_server_json
 from toolscout.errors import ConfigError
 from toolscout.fields import Fields
@@ -18,7 +19,13 @@ from toolscout.fields import Fields
 SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
 """The keys under which hosts list their servers: most hosts, VS Code, Zed, Codex."""
 
-_EDITOR_FOLDERS = frozenset({".vscode", ".cursor", ".gemini", ".zed", ".codex", ".claude", ".kiro"})
+BARE_VARIABLES = frozenset({"gemini", "qwen"})
+"""The hosts in whose files `$VAR` is a variable too."""
+
+_EDITOR_FOLDERS = frozenset(
+    {".vscode", ".cursor", ".gemini", ".zed", ".codex", ".claude", ".kiro", ".roo", ".amazonq", ".junie", ".qwen"}
+)
+_NESTED_FOLDERS = {"settings": ".kiro", "mcp": ".junie"}
 _LAUNCHERS = frozenset({"uvx", "uv", "pipx"})
 
 
@@ -49,17 +56,19 @@ def read_config_file(path: str | Path) -> ConfigFile:
         inputs=_inputs(values, file),
         options=options,
         workspace=str(imported.get("workspace") or workspace_of(origin)),
-        host=str(imported.get("host") or ("gemini" if origin.parent.name == ".gemini" else "")),
+        host=str(imported.get("host") or (origin.parent.name[1:] if origin.parent.name[:1] == "." else "")),
     )
 
 
 def load(path: str | Path) -> dict[str, Any]:
-    """Parse a file as JSON with comments, or as TOML. An error names the line."""
+    """Parse a file as JSON with comments, as TOML, or as YAML. An error names the line."""
     text = read_text(path)
     hint = "correct the file"
     try:
         if str(path).endswith(".toml"):
             return tomllib.loads(text)
+        if str(path).endswith((".yaml", ".yml")):
+            return read_yaml(text, str(path))
         values = read_jsonc(text if text.strip() else "{}")
     except json.JSONDecodeError as error:
         raise ConfigError(
@@ -91,6 +100,8 @@ def is_toolscout(entry: Any) -> bool:
     if not isinstance(entry, Mapping):
         return False
     command, args = entry.get("command"), entry.get("args") or []
+    if isinstance(command, list) and command:
+        command, args = command[0], command[1:]
     if not isinstance(command, str) or not isinstance(args, list):
         return False
     words = [str(word) for word in args]
@@ -103,7 +114,7 @@ def is_toolscout(entry: Any) -> bool:
 def workspace_of(file: PurePath) -> PurePath:
     """Return the workspace of a config file: its folder, or the parent of an editor's hidden folder."""
     folder = file.parent
-    if folder.name == "settings" and folder.parent.name == ".kiro":
+    if _NESTED_FOLDERS.get(folder.name) == folder.parent.name:
         folder = folder.parent
     return folder.parent if folder.name in _EDITOR_FOLDERS else folder
 
@@ -116,6 +127,8 @@ def _entries(values: Mapping[str, Any], file: str) -> dict[str, Any]:
     for key, servers in sections:
         for title, entry in Fields(servers, f"{file}: {key}").values.items():
             entries[title] = _from_codex(entry) if key == "mcp_servers" else _from_zed(entry)
+    if not sections and is_opencode(nested):
+        return {title: from_opencode(entry) for title, entry in Fields(nested, f"{file}: mcp").values.items()}
     if not sections and is_server_json(values):
         title, entry = read_server_json(values, file)
         return {title: entry}

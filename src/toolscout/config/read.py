@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from toolscout.config.entries import read_entry
-from toolscout.config.files import ConfigFile, is_toolscout, read_config_file
+from toolscout.config.files import BARE_VARIABLES, ConfigFile, is_toolscout, read_config_file
 from toolscout.config.server_config import Config, ServerConfig
 from toolscout.config.variables import Variables
 from toolscout.errors import ConfigError
 from toolscout.fields import Fields
 
 
-def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, str] | None = None) -> Config:
-    """Read and merge config files. Variables come from `environ`, by default the environment of the process."""
+def read_config(
+    paths: str | Path | Iterable[str | Path], environ: Mapping[str, str] | None = None, *, partial: bool = False
+) -> Config:
+    """Read and merge config files. Variables come from `environ`, by default the environment of the process.
+
+    With `partial`, an entry that cannot be used, such as one with a missing variable, does not stop the others: it
+    becomes a server with a `problem`, which is down. Otherwise it is an error.
+    """
     environ = os.environ if environ is None else environ
     files = [paths] if isinstance(paths, (str, Path)) else list(paths)
     servers: dict[str, ServerConfig] = {}
@@ -28,8 +35,9 @@ def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, 
         options.get("imported")  # written by `toolscout import`, read only by its --undo
         core += options.texts("core")
         surface = options.text("surface") or surface
+        server_options = options.child("servers")
         options.finish()
-        for server in _servers(config_file, environ, notes):
+        for server in _servers(config_file, server_options, environ, notes, partial=partial):
             if server.title in servers:
                 notes.append(f"server {server.title!r} of {servers[server.title].source} is replaced by {file}")
             servers[server.title] = server
@@ -42,23 +50,51 @@ def read_config(paths: str | Path | Iterable[str | Path], environ: Mapping[str, 
     )
 
 
-def _servers(config_file: ConfigFile, environ: Mapping[str, str], notes: list[str]) -> Iterable[ServerConfig]:
+def _servers(
+    config_file: ConfigFile, server_options: Fields, environ: Mapping[str, str], notes: list[str], *, partial: bool
+) -> Iterator[ServerConfig]:
     variables = Variables(
-        environ=environ, workspace=config_file.workspace, inputs=config_file.inputs, bare=config_file.host == "gemini"
+        environ=environ,
+        workspace=config_file.workspace,
+        inputs=config_file.inputs,
+        bare=config_file.host in BARE_VARIABLES,
     )
     for title, entry in config_file.entries.items():
         where = f"{config_file.file}: server {title!r}"
-        if not title.strip():
-            raise ConfigError(f"{where} has an empty name", hint="give the server a name")
         if is_toolscout(entry):
             notes.append(f"{where} is toolscout itself and is skipped")
-        elif _is_extension(entry):
+        elif is_extension(entry):
             notes.append(f"{where} is started by an extension of its host and is skipped")
         else:
-            yield read_entry(title, entry, config_file, variables, notes.append)
+            try:
+                if not title.strip():
+                    raise ConfigError(f"{where} has an empty name", hint="give the server a name")
+                own_options = server_options.child(title).values
+                yield read_entry(title, _with_options(entry, own_options), config_file, variables, notes.append)
+            except ConfigError as error:
+                if not partial:
+                    raise
+                yield ServerConfig(
+                    title=title or "(no name)",
+                    transport="stdio",
+                    source=config_file.file,
+                    problem=error.message,
+                    problem_hint=error.hint or f"did you mean {', '.join(error.suggestions)}?",
+                )
 
 
-def _is_extension(entry: object) -> bool:
+def _with_options(entry: Any, options: Mapping[str, Any]) -> Any:
+    """Add the options that the file keeps apart from an entry. Those in the entry take precedence."""
+    if not options or not isinstance(entry, Mapping) or not isinstance(entry.get("toolscout") or {}, Mapping):
+        return entry
+    inner = entry.get("toolscout") or {}
+    merged = {**options, **inner}
+    if isinstance(options.get("tools"), Mapping) and isinstance(inner.get("tools"), Mapping):
+        merged["tools"] = {**options["tools"], **inner["tools"]}
+    return {**entry, "toolscout": merged}
+
+
+def is_extension(entry: object) -> bool:
     """Return whether an entry only configures a server that an extension of Zed starts."""
     if not isinstance(entry, Mapping) or "command" in entry or "url" in entry:
         return False

@@ -55,6 +55,7 @@ class ServerConfig:
     enabled: bool = True
     """Whether the server is used. The variables of a disabled server are not filled in."""
     trusted: bool = True
+    """Whether its declarations are believed. By default those of a command are, and those of a URL are not."""
     private: bool = False
     """Whether its URL may resolve to loopback and private addresses."""
     shared: bool = False
@@ -70,6 +71,9 @@ class ServerConfig:
     """Fields of the host that toolscout does not read."""
     source: str = ""
     """The file that lists the server."""
+    problem: str = ""
+    """Why the entry cannot be used, when the config was read with `partial`. The server is then down."""
+    problem_hint: str = ""
 
     def for_user(self, caller: Caller) -> ServerConfig | None:
         """Return this config with the caller's own credentials, or None if the caller has none."""

@@ -63,6 +63,11 @@ class ReconnectingSession:
 
     def start(self, *others: Coroutine[Any, Any, None]) -> None:
         """Start to connect in the background and keep trying. `others` are further tasks that run until `close`."""
+        if self._config.problem:
+            for work in others:
+                work.close()
+            self._set_state("failed", self._config.problem, self._config.problem_hint)
+            return
         checks = [self._check_regularly()] if self._config.transport != "stdio" else []
         for work in (self._reconnect(), *checks, *others):
             self._spawn(work)

@@ -26,7 +26,7 @@ async def watch_config(files: Files, apply: Callable[[Config], Awaitable[None]],
 
     async def reload() -> None:
         try:
-            config = await asyncio.to_thread(read_config, list(files()))
+            config = await asyncio.to_thread(read_config, list(files()), partial=True)
             await apply(config)
         except ToolscoutError as error:
             _log.warning("the changed config was not applied: %s (%s)", error.message, error.hint)

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolscout.errors import BadToolError
 from toolscout.indexing.taxonomy import load_taxonomy
-from toolscout.models import Overlay, Server, Tool
+from toolscout.models import Server, Tool
 from toolscout.settings import Settings
 from toolscout.tool_keys import tool_key
 
@@ -58,7 +58,7 @@ def normalize_tool(
         # The descriptions of the gateway's own tools name all categories, and there no stranger may speak.
         category = ""
     meta = _mapping(clean, "_meta")
-    overlay, tool_overlay = server.overlay, server.tool_overlays.get(name, Overlay())
+    overlay, tool_overlay = server.overlay, server.tool_overlay(name)
     key = tool_key(server.key, name)
     return Tool(
         key=key,

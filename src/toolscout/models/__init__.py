@@ -21,6 +21,7 @@ from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, 
 from toolscout.models.records import KEPT_OUT, ApiKey, Change, Pin, Record, Verdict
 from toolscout.models.tools import (
     LOCAL,
+    OUTPUT_HINT,
     TEMPLATE,
     Caller,
     CallResult,
@@ -44,6 +45,7 @@ __all__ = [
     "FIELDS",
     "KEPT_OUT",
     "LOCAL",
+    "OUTPUT_HINT",
     "TEMPLATE",
     "Answer",
     "ApiKey",

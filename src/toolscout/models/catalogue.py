@@ -88,6 +88,8 @@ class IndexReport:
     """Keys of tools whose definition is not the one that was approved, or else seen first."""
     generation: int = 0
     took_ms: float = 0.0
+    listed: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+    """Tenant and key of every tool of the indexed servers, so that merged reports count each once."""
 
     @property
     def total(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from toolscout.errors import InvalidValueError
@@ -83,6 +84,23 @@ class Server:
     trusted: bool = True
     overlay: Overlay = Overlay()
     tool_overlays: Mapping[str, Overlay] = field(default_factory=dict)
+    """By the name of a tool, or by a pattern such as `delete_*`. Where several match, the name decides, then a
+    pattern that switches off, then the order of the config."""
+
+    def tool_overlay(self, name: str) -> Overlay:
+        """Return what the config says about one tool. What its name leaves open, a pattern decides."""
+        own = self.tool_overlays.get(name, Overlay())
+        patterns = [
+            overlay
+            for pattern, overlay in self.tool_overlays.items()
+            if "*" in pattern and fnmatchcase(name.casefold(), pattern.casefold())
+        ]
+        if own.enabled is None:
+            switches = [overlay.enabled for overlay in patterns if overlay.enabled is not None]
+            own = replace(own, enabled=all(switches) if switches else None)
+        if own.trusted is None:
+            own = replace(own, trusted=next((item.trusted for item in patterns if item.trusted is not None), None))
+        return own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +174,10 @@ class Document:
         """Return the text: every part that is not empty, formatted by the template."""
         parts = ((form, getattr(self, field)) for field, form in template.items())
         return "".join(form.format(value) for form, value in parts if value).strip()
+
+
+OUTPUT_HINT = "`toolscout doctor` shows what it printed"
+"""Where the standard error of a server is. It may hold secrets, so no log and no other command repeats it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,7 @@ class Indexer:
             offered=tuple(sorted(key for part in prepared for key in part.changed_definitions)),
             generation=generation,
             took_ms=(time.perf_counter() - started) * 1_000,
+            listed=frozenset((scope.tenant, key) for part in prepared for key in part.keys),
         )
 
     async def republish(self, tools: Sequence[Tool], stored_tools: Mapping[str, Tool], leases: HeldLeases) -> None:

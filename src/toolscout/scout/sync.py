@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from toolscout.config import Config
 from toolscout.errors import ToolscoutError
-from toolscout.models import LOCAL, IndexReport, Scope, ServerStatus
+from toolscout.models import LOCAL, OUTPUT_HINT, IndexReport, Scope, ServerStatus
 from toolscout.ports import ToolSource
 from toolscout.scout.indexer import Indexer
 from toolscout.scout.servers import LiveServers
@@ -144,7 +144,8 @@ class CatalogueSync:
             elif server.status.state == "failed":
                 self._down_since.setdefault(key, time.monotonic())
                 status = server.status
-                reason = "; ".join(filter(None, (status.detail, status.hint)))
+                output = OUTPUT_HINT if status.stderr.strip() else ""
+                reason = "; ".join(filter(None, (status.detail, status.hint, output)))
                 _log.warning("server %s is down: %s", status.title, reason)
         except ToolscoutError as error:
             self._down_since.setdefault(key, time.monotonic())
