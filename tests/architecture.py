@@ -108,7 +108,8 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "cli",
             "the `toolscout` command",
-            "config errors gateway models policy ports printable sample scout settings telemetry text tool_keys __init__",
+            "config errors gateway models policy ports printable sample scout settings telemetry text "
+            "tool_keys __init__",
         ),
         Package("__main__", "`python -m toolscout`", "cli"),
     ),
