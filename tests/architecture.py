@@ -129,6 +129,7 @@ DRIVERS = {
     "sqlite3": "storage",
     "starlette": "gateway registry",
     "tokenizers": "embedding",
+    "tomlkit": "cli",
     "typer": "cli",
     "uvicorn": "gateway",
     "yaml": "config",

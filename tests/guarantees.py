@@ -280,6 +280,10 @@ _FIRST_HOUR = _group(
     ),
     Guarantee("start:partial", "An entry of the config that cannot be used never stops the other servers."),
     Guarantee("term:safe", "No character of a server moves a terminal or forges a line, in any command and any log."),
+    Guarantee(
+        "import:links",
+        "No file is written through a link, except a config file of the user's own that is a link by their choice.",
+    ),
     Guarantee("import:rights", "Moving the servers of a host never gives an agent more tools than the host did."),
 )
 

@@ -25,6 +25,11 @@ USER_FILES = {
     "cline": ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
     "copilot": ".copilot/mcp-config.json",
     "lmstudio": ".lmstudio/mcp.json",
+    "roo": ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+    "amazon-q": ".aws/amazonq/mcp.json",
+    "junie": ".junie/mcp/mcp.json",
+    "qwen": ".qwen/settings.json",
+    "cline-cli": ".cline/data/settings/cline_mcp_settings.json",
 }
 SECTION = {host.name: host.section for host in HOSTS}
 

@@ -33,7 +33,7 @@ def test_every_host_is_found_at_its_place(home: Path, toolscout: Callable[..., A
         "file": str(home / USER_FILES[host]),
         "project": None,
         "shared": False,
-        "writable": host != "codex",
+        "writable": True,
         "in_front": False,
         "servers": [{"name": "github", "transport": "stdio", "at": "npx"}],
         "problem": None,
@@ -50,6 +50,10 @@ def test_every_host_is_found_at_its_place(home: Path, toolscout: Callable[..., A
         ("gemini", ".gemini/settings.json"),
         ("kiro", ".kiro/settings/mcp.json"),
         ("zed", ".zed/settings.json"),
+        ("roo", ".roo/mcp.json"),
+        ("amazon-q", ".amazonq/mcp.json"),
+        ("junie", ".junie/mcp/mcp.json"),
+        ("qwen", ".qwen/settings.json"),
     ],
 )
 def test_the_projects_own_files_are_found_as_shared(

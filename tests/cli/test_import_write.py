@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,12 +120,101 @@ def test_a_file_of_no_known_host_can_be_named(home: Path, toolscout: Callable[..
     assert snapshot(home) == before
 
 
-def test_codex_is_read_and_the_manual_steps_are_printed(home: Path, toolscout: Callable[..., Any]) -> None:
-    write(home / ".codex" / "config.toml", '[mcp_servers.a]\ncommand = "x"\n')
+CODEX = """# my settings
+model = "o3"  # the large one
+
+[mcp_servers.github]
+command = "npx"
+args = ["-y", "pkg"]
+enabled_tools = ["search"]
+
+[mcp_servers.github.env]
+TOKEN = "x"
+
+[tui]
+theme = 'dark'   # mine
+
+[mcp_servers.web]
+url = "https://a.b/mcp"
+bearer_token_env_var = "WEB_TOKEN"
+"""
+
+
+def test_codex_is_written_and_the_rest_of_its_toml_is_kept(home: Path, toolscout: Callable[..., Any]) -> None:
+    file = write(home / ".codex" / "config.toml", CODEX)
     before = snapshot(home)
-    ran = toolscout("import", "--write")
-    assert "TOML files are not rewritten" in ran.out
-    assert "codex mcp add toolscout -- " in ran.out
+    (change,) = toolscout("import", "codex", "--write", "--json").json["changes"]
+    assert (change["done"], change["servers"]) == ("moved", ["github", "web"])
+    text = file.read_text("utf-8")
+    assert '# my settings\nmodel = "o3"  # the large one\n' in text
+    assert "[tui]\ntheme = 'dark'   # mine\n" in text
+    values = tomllib.loads(text)
+    assert list(values["mcp_servers"]) == ["toolscout"]
+    assert values["mcp_servers"]["toolscout"]["args"][-2:] == ["--config", change["moved_to"][0]]
+    github, web = read_config(change["moved_to"], {"WEB_TOKEN": "t"}).servers
+    assert (github.env, web.headers) == ({"TOKEN": "x"}, {"Authorization": "Bearer t"})
+    assert github.server.tool_overlay("delete").enabled is False
+    assert toolscout("import", "codex", "--write", "--json").json["changes"][0]["done"] == "unchanged"
+
+    file.write_text(text.replace("dark", "light"), "utf-8")
+    assert toolscout("import", "--undo", "--json").json["changes"][0]["done"] == "put back"
+    restored = tomllib.loads(file.read_text("utf-8"))
+    assert restored["mcp_servers"] == tomllib.loads(CODEX)["mcp_servers"]
+    assert restored["tui"] == {"theme": "light"}
+
+    write(file, CODEX)
+    Path(f"{file}.toolscout-backup").unlink()
+    toolscout("import", "codex", "--write")
+    assert toolscout("import", "--undo", "--json").json["changes"][0]["done"] == "restored"
+    assert snapshot(home) == before
+
+
+def test_opencode_is_written_in_its_own_form(home: Path, toolscout: Callable[..., Any]) -> None:
+    local = {"type": "local", "command": ["npx", "-y", "pkg"], "environment": {"T": "{env:TOKEN}"}}
+    remote = {"type": "remote", "url": "https://a.b/mcp", "headers": {"X": "{env:TOKEN}"}}
+    file = write(home / ".config" / "opencode" / "opencode.json", {"mcp": {"a": local, "b": remote}, "theme": "x"})
+    before = snapshot(home)
+    (found,) = toolscout("import", "opencode", "--json").json["found"]
+    assert [server["at"] for server in found["servers"]] == ["npx", "a.b"]
+    (change,) = toolscout("import", "--write", "--json").json["changes"]
+    entry = read(file)["mcp"]["toolscout"]
+    assert (entry["type"], entry["command"][-3:]) == ("local", ["serve", "--config", *change["moved_to"]])
+    a, b = read_config(change["moved_to"], {"TOKEN": "t"}).servers
+    assert (a.command, a.args, a.env, b.headers) == ("npx", ("-y", "pkg"), {"T": "t"}, {"X": "t"})
+    assert read_config(file, {}).servers == ()
+    toolscout("import", "--undo")
+    assert snapshot(home) == before
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "text"),
+    [
+        (
+            "goose",
+            ".config/goose/config.yaml",
+            "extensions:\n  github:\n    type: stdio\n    cmd: npx\n    args: [-y, pkg]\n    env_keys: [TOKEN]\n"
+            "    available_tools: [read]\n  developer:\n    type: builtin\n",
+        ),
+        (
+            "continue",
+            ".continue/config.yaml",
+            "mcpServers:\n  - name: github\n    command: npx\n    args: [-y, pkg]\n    env: {TOKEN: t}\n",
+        ),
+    ],
+)
+def test_the_yaml_of_a_host_is_found_and_read_but_not_rewritten(
+    home: Path, toolscout: Callable[..., Any], host: str, name: str, text: str
+) -> None:
+    file = write(home / name, text)
+    before = snapshot(home)
+    (found,) = toolscout("import", "--json").json["found"]
+    assert (found["host"], found["servers"]) == (host, [{"name": "github", "transport": "stdio", "at": "npx"}])
+    (server,) = read_config(file, {"TOKEN": "t"}).servers
+    assert (server.args, server.env) == (("-y", "pkg"), {"TOKEN": "t"})
+    assert server.server.tool_overlay("delete").enabled is (False if host == "goose" else None)
+    (change,) = toolscout("import", "--write", "--json").json["changes"]
+    assert change["done"] == "skipped"
+    assert "YAML files are not rewritten" in change["notes"][0]
     assert snapshot(home) == before
 
 

@@ -5,6 +5,7 @@ The original file is backed up, every write is atomic, and a second run changes 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
+from toolscout.cli.host_rules import HostRules, host_rules, lost_variables_note
 from toolscout.cli.hosts import ServerList
 from toolscout.cli.import_record import ImportRecord, content_digest, digest, import_records, write_file
-from toolscout.config.files import is_toolscout, load, read_text
+from toolscout.cli.toml_edit import replace_table
+from toolscout.config.files import BARE_VARIABLES, is_toolscout, load, read_text
 from toolscout.config.jsonc import replace_value, to_json, value_at
 from toolscout.config.variables import references
 from toolscout.errors import ConfigError
@@ -27,7 +30,7 @@ _BOM = b"\xef\xbb\xbf"
 _PRIVATE = 0o600
 _EXPANDED = ("command", "args", "env", "envFile", "cwd", "url", "serverUrl", "httpUrl", "headers")
 
-Done = Literal["moved", "unchanged", "skipped", "restored", "put back"]
+Done = Literal["moved", "unchanged", "skipped", "failed", "restored", "put back"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +46,17 @@ class HostEdit:
     notes: tuple[str, ...] = ()
 
 
-def put_in_front(lists: Sequence[ServerList], launch: Sequence[str], folder: Path) -> HostEdit:
-    """Move the servers of all lists in one file to toolscout's folder. Without other servers, change nothing."""
+def put_in_front(
+    lists: Sequence[ServerList], launch: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
+) -> HostEdit:
+    """Move the servers of all lists in one file to toolscout's folder. Without servers to move, change nothing."""
+    environ = os.environ if environ is None else environ
     host, file = lists[0].host, lists[0].file
-    todo = [server_list for server_list in lists if server_list.others]
+    rules = {server_list.path: host_rules(server_list, environ) for server_list in lists}
+    stay_notes = [f"{title} stays: {reason}" for rule in rules.values() for title, reason in rule.staying.items()]
+    todo = [server_list for server_list in lists if set(server_list.others) - rules[server_list.path].staying.keys()]
     if not todo:
-        return HostEdit(host=host.name, file=str(file), done="unchanged")
+        return HostEdit(host=host.name, file=str(file), done="unchanged", notes=tuple(stay_notes))
     before, text = file.read_bytes(), read_text(file)
     records = {(record.host_file, record.key_path): record for record in import_records(folder)}
     plans: list[tuple[ServerList, Path, ImportRecord | None]] = []
@@ -56,25 +64,37 @@ def put_in_front(lists: Sequence[ServerList], launch: Sequence[str], folder: Pat
         record = records.get((str(file), server_list.path))
         target = record.path if record else _free_path(server_list, folder)
         plans.append((server_list, target, record))
-        text = replace_value(text, server_list.path, _toolscout_entries(server_list, target, launch))
+        staying = {title: server_list.servers[title] for title in rules[server_list.path].staying}
+        entries = _toolscout_entries(server_list, target, launch)
+        text = _replace(file, text, server_list.path, {**staying, **entries})
     after = _encode(text, like=before)
     backup = Path(f"{file}{BACKUP}")
     untouched = all(len(server_list.others) == len(server_list.servers) for server_list in lists)
-    if untouched or not backup.exists():
+    if untouched or not backup.is_file() or backup.is_symlink():
         write_file(backup, before, file.stat().st_mode)
-    for server_list, target, record in plans:
-        write_file(target, _record_content(server_list, record, after), _PRIVATE)
-    if file.read_bytes() != before:
-        raise ConfigError(f"{file} was changed in the meantime", hint=f"close {host.title} and try again")
-    write_file(file, after, file.stat().st_mode)
+    try:
+        for server_list, target, record in plans:
+            write_file(target, _record_content(server_list, rules[server_list.path], record, after), _PRIVATE)
+        if file.read_bytes() != before:
+            raise ConfigError(f"{file} was changed in the meantime", hint=f"close {host.title} and try again")
+        write_file(_own(file), after, file.stat().st_mode)
+    except ConfigError:
+        for _, target, record in plans:
+            if record is None:
+                target.unlink(missing_ok=True)
+        raise
+    notes = [*stay_notes, *(note for server_list in todo for note in rules[server_list.path].notes)]
+    if any(item.comments for item in todo):
+        notes.append("comments between its servers are only in the backup")
+    notes += filter(None, (lost_variables_note(server_list, environ, target) for server_list, target, _ in plans))
     return HostEdit(
         host=host.name,
         file=str(file),
         done="moved",
-        servers=tuple(title for server_list in todo for title in server_list.others),
+        servers=tuple(title for item in todo for title in item.others if title not in rules[item.path].staying),
         moved_to=tuple(str(target) for _, target, _ in plans),
         backup=str(backup),
-        notes=("comments between its servers are only in the backup",) if any(item.comments for item in todo) else (),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -86,10 +106,25 @@ def undo(folder: Path, host: str | None = None, file: Path | None = None) -> lis
         if host in (None, record.imported.get("host")) and (file is None or record.host_file == str(file))
     ]
     records.sort(key=lambda record: (record.host_file, record.key_path))
-    edits = [_undo_file(Path(name), list(group)) for name, group in groupby(records, lambda record: record.host_file)]
+    edits = [_try_undo(Path(name), list(group)) for name, group in groupby(records, lambda record: record.host_file)]
     with suppress(OSError):
         folder.rmdir()
     return edits
+
+
+def _try_undo(file: Path, records: list[ImportRecord]) -> HostEdit:
+    """Undo one file. A file that cannot be written does not hide what was done to the others."""
+    host = str(records[0].imported.get("host"))
+    try:
+        return _undo_file(file, records)
+    except (ConfigError, OSError) as error:
+        return failed_edit(host, file, error)
+
+
+def failed_edit(host: str, file: Path, error: Exception) -> HostEdit:
+    """Return the edit of a file that could not be written."""
+    reason = error.message if isinstance(error, ConfigError) else f"{file} cannot be written: {error}"
+    return HostEdit(host=host, file=str(file), done="failed", notes=(reason,))
 
 
 def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
@@ -104,21 +139,25 @@ def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
         )
     now = file.read_bytes()
     notes: list[str] = []
-    unchanged = backup.is_file() and all(record.imported.get("written") == digest(now) for record in records)
+    unchanged = (
+        backup.is_file()
+        and not backup.is_symlink()
+        and all(record.imported.get("written") == digest(now) for record in records)
+    )
     if unchanged:
-        write_file(file, backup.read_bytes(), file.stat().st_mode)
+        write_file(_own(file), backup.read_bytes(), file.stat().st_mode)
         backup.unlink()
     else:
         values = load(file)
         text = read_text(file)
         for record in list(records):
             if isinstance(value_at(values, record.key_path), dict):
-                text = _put_back(text, value_at(values, record.key_path), record)
+                text = _put_back(file, text, value_at(values, record.key_path), record)
             else:
                 notes.append(f"the file has no list of servers any more, so they stay in {record.path}")
                 records.remove(record)
         if _encode(text, like=now) != now:
-            write_file(file, _encode(text, like=now), file.stat().st_mode)
+            write_file(_own(file), _encode(text, like=now), file.stat().st_mode)
         notes.append("the file was changed after the import, so only its servers were put back. The backup is kept")
     for record in records:
         if record.edited:
@@ -136,22 +175,42 @@ def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
     )
 
 
-def _put_back(text: str, now: Mapping[str, Any], record: ImportRecord) -> str:
+def _put_back(file: Path, text: str, now: Mapping[str, Any], record: ImportRecord) -> str:
     """Replace toolscout's entry with the servers of the record. All other entries stay."""
     remaining: dict[str, Any] = {}
     for title, entry in now.items():
-        args = list(entry.get("args") or ()) if is_toolscout(entry) else []
+        args = _args(entry) if is_toolscout(entry) else []
         if str(record.path) not in args:
             remaining[title] = entry
             continue
         at = args.index(str(record.path))
         del args[at - 1 : at + 1]
         if "--config" in args:
-            remaining[title] = {**entry, "args": args}
+            remaining[title] = _with_args(entry, args)
     restored = {title: entry for title, entry in record.entries.items() if title not in remaining}
     if remaining == now and not restored:
         return text
-    return replace_value(text, record.key_path, {**restored, **remaining})
+    return _replace(file, text, record.key_path, {**restored, **remaining})
+
+
+def _replace(file: Path, text: str, path: Sequence[str], entries: Mapping[str, Any]) -> str:
+    """Replace a list of servers in the text of a file. Everything around it is kept."""
+    return replace_table(text, path, entries) if file.suffix == ".toml" else replace_value(text, path, entries)
+
+
+def _own(file: Path) -> Path:
+    """Return the file to write. A user may keep their own config file elsewhere, behind a link."""
+    return Path(os.path.realpath(file))
+
+
+def _args(entry: Mapping[str, Any]) -> list[Any]:
+    """Return the arguments of an entry, also where they are part of a list `command`."""
+    command = entry.get("command")
+    return list(command) if isinstance(command, list) else list(entry.get("args") or ())
+
+
+def _with_args(entry: Mapping[str, Any], args: list[Any]) -> dict[str, Any]:
+    return {**entry, "command" if isinstance(entry.get("command"), list) else "args": args}
 
 
 def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[str]) -> dict[str, Any]:
@@ -159,15 +218,16 @@ def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[s
     env = dict(_variables(server_list)) if server_list.host.expands else {}
     entries = {title: dict(entry) for title, entry in server_list.servers.items() if is_toolscout(entry)}
     if not entries:
-        args = [*launch[1:], "serve", "--config", str(target)]
-        entry = {**server_list.host.entry, "command": launch[0], "args": args}
+        command = [*launch, "serve", "--config", str(target)]
+        start = {"command": command} if server_list.host.command_list else {"command": command[0], "args": command[1:]}
+        entry = {**server_list.host.entry, **start}
         return {_title(server_list): {**entry, "env": env} if env else entry}
-    with_target = (entry for entry in entries.values() if str(target) in entry.get("args", []))
-    entry = next(with_target, next(iter(entries.values())))
-    if str(target) not in entry.get("args", []):
-        entry["args"] = [*entry.get("args", []), "--config", str(target)]
+    with_target = (title for title, entry in entries.items() if str(target) in _args(entry))
+    title = next(with_target, next(iter(entries)))
+    if str(target) not in _args(entries[title]):
+        entries[title] = _with_args(entries[title], [*_args(entries[title]), "--config", str(target)])
     if env:
-        entry["env"] = {**env, **(entry.get("env") or {})}
+        entries[title]["env"] = {**env, **(entries[title].get("env") or {})}
     return entries
 
 
@@ -183,7 +243,7 @@ def _variables(server_list: ServerList) -> Iterator[tuple[str, str]]:
     for entry in server_list.others.values():
         for name in _EXPANDED if isinstance(entry, Mapping) else ():
             for text in _texts(entry.get(name)):
-                yield from references(text, bare=server_list.host.name == "gemini")
+                yield from references(text, bare=server_list.host.name in BARE_VARIABLES)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -194,11 +254,12 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _record_content(server_list: ServerList, record: ImportRecord | None, after: bytes) -> bytes:
+def _record_content(server_list: ServerList, rules: HostRules, record: ImportRecord | None, after: bytes) -> bytes:
     """Return the content of the record file: the servers, unchanged, and where they came from."""
     section = server_list.path[-1]
     values: dict[str, Any] = dict(record.values) if record else {}
-    values[section] = {**(record.entries if record else {}), **server_list.others}
+    moved = {title: entry for title, entry in server_list.others.items() if title not in rules.staying}
+    values[section] = {**(record.entries if record else {}), **moved}
     if server_list.inputs:
         values["inputs"] = list(server_list.inputs)
     imported = {
@@ -208,7 +269,10 @@ def _record_content(server_list: ServerList, record: ImportRecord | None, after:
         "workspace": server_list.workspace,
         "written": "" if record else digest(after),
     }
-    values["toolscout"] = {**(values.get("toolscout") or {}), "imported": imported}
+    own = dict(values.get("toolscout") or {})
+    if rules.options:
+        own["servers"] = {**rules.options, **(own.get("servers") or {})}
+    values["toolscout"] = {**own, "imported": imported}
     if record is None or not record.edited:
         imported["own"] = content_digest(values)
     return (to_json(values) + "\n").encode("utf-8")

@@ -26,6 +26,8 @@ class Host:
     """Fields that every entry of this host needs, in addition to command and args."""
     expands: bool = False
     """Whether the host fills in the variables of an entry. Toolscout's entry then passes them to the servers."""
+    command_list: bool = False
+    """Whether `command` is a list that includes the arguments, as in OpenCode."""
 
 
 HOSTS = (
@@ -99,6 +101,34 @@ HOSTS = (
         expands=True,
     ),
     Host(name="lmstudio", title="LM Studio", user="{home}/.lmstudio/mcp.json"),
+    Host(name="goose", title="Goose", user="{goose}/config.yaml"),
+    Host(
+        name="opencode",
+        title="OpenCode",
+        user="{config}/opencode/opencode.json",
+        project="opencode.json",
+        section="mcp",
+        entry={"type": "local", "enabled": True},
+        command_list=True,
+    ),
+    Host(name="continue", title="Continue", user="{home}/.continue/config.yaml"),
+    Host(
+        name="roo",
+        title="Roo Code",
+        user="{app}/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+        project=".roo/mcp.json",
+        expands=True,
+    ),
+    Host(name="amazon-q", title="Amazon Q", user="{home}/.aws/amazonq/mcp.json", project=".amazonq/mcp.json"),
+    Host(name="junie", title="Junie", user="{home}/.junie/mcp/mcp.json", project=".junie/mcp/mcp.json"),
+    Host(
+        name="qwen",
+        title="Qwen Code",
+        user="{home}/.qwen/settings.json",
+        project=".qwen/settings.json",
+        expands=True,
+    ),
+    Host(name="cline-cli", title="Cline CLI", user="{home}/.cline/data/settings/cline_mcp_settings.json"),
 )
 
 
@@ -121,7 +151,7 @@ class ServerList:
     @property
     def writable(self) -> bool:
         """Whether toolscout can rewrite the file."""
-        return not self.problem and self.file.suffix != ".toml"
+        return not self.problem and self.file.suffix not in (".yaml", ".yml")
 
     @property
     def others(self) -> dict[str, Any]:
@@ -163,6 +193,8 @@ def host_files(environ: Mapping[str, str], folder: Path, platform: str = "") -> 
     folders = {
         "home": home,
         "app": app,
+        "config": config,
+        "goose": app / "Block" / "goose" / "config" if platform == "win32" else config / "goose",
         "claude": environ.get("CLAUDE_CONFIG_DIR") or home,
         "codex": environ.get("CODEX_HOME") or home / ".codex",
         "copilot": environ.get("COPILOT_HOME") or home / ".copilot",
@@ -195,7 +227,7 @@ def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterat
                 shared=shared,
                 servers=servers,
                 inputs=tuple(inputs) if isinstance(inputs, list) else (),
-                comments=file.suffix != ".toml" and _has_comments(read_text(file), path),
+                comments=file.suffix == ".json" and _has_comments(read_text(file), path),
             )
 
 
@@ -220,6 +252,7 @@ def describe_server(entry: Any) -> dict[str, str]:
     entry = entry if isinstance(entry, Mapping) else {}
     command = entry.get("command")
     command = command.get("path") if isinstance(command, Mapping) else command
+    command = command[0] if isinstance(command, list) and command else command
     if isinstance(command, str):
         program = command if Path(command).is_file() else command.split(" ")[0]
         return {"transport": "stdio", "at": program.replace("\\", "/").rsplit("/", 1)[-1]}

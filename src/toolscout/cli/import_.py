@@ -12,6 +12,7 @@ from toolscout.cli import options
 if TYPE_CHECKING:
     from toolscout.cli.host_import import HostEdit
     from toolscout.cli.hosts import Host, ServerList
+    from toolscout.errors import ConfigError
 
 
 def import_(
@@ -43,7 +44,10 @@ def import_(
     folder = config_folder()
     host, file = _target(target)
     lists = [] if undo else _server_lists(host, file)
-    edits = _undo(folder, host, file) if undo else _write(lists, folder, named=file is not None) if write else []
+    errors: list[ConfigError] = []
+    edits = (
+        _undo(folder, host, file) if undo else _write(lists, folder, errors, named=file is not None) if write else []
+    )
     if json:
         print_json({"found": [_list_row(item) for item in lists], "changes": [asdict(edit) for edit in edits]})
     elif write or undo:
@@ -52,6 +56,10 @@ def import_(
         _show_lists(lists)
     if not lists and not edits:
         raise typer.Exit(1)
+    if errors and not json:
+        raise errors[0]
+    if any(edit.done == "failed" for edit in edits):
+        raise typer.Exit(2)
 
 
 def launch_command() -> list[str]:
@@ -101,36 +109,51 @@ def _server_lists(host: Host | None, file: Path | None) -> list[ServerList]:
     return lists
 
 
-def _write(lists: list[ServerList], folder: Path, *, named: bool) -> list[HostEdit]:
+def _write(lists: list[ServerList], folder: Path, errors: list[ConfigError], *, named: bool) -> list[HostEdit]:
+    """Rewrite each file. One that cannot be written is added to `errors`, and does not hide what was done before."""
     from itertools import groupby
 
-    from toolscout.cli.host_import import HostEdit, put_in_front
+    from toolscout.cli.host_import import HostEdit, failed_edit, put_in_front
+    from toolscout.errors import ConfigError
 
     launch = launch_command()
     edits = []
     for file, lists_of_file in groupby(lists, lambda item: item.file):
         group = list(lists_of_file)
-        reason = _skip_reason(group[0], launch, folder, named=named)
+        reason = _skip_reason(group[0], launch, named=named)
         if reason:
             edits.append(HostEdit(host=group[0].host.name, file=str(file), done="skipped", notes=(reason,)))
-        else:
+            continue
+        try:
             edits.append(put_in_front(group, launch, folder))
+        except (ConfigError, OSError) as error:
+            failure = error if isinstance(error, ConfigError) else ConfigError(f"{file} cannot be written: {error}")
+            errors.append(failure)
+            edits.append(failed_edit(group[0].host.name, file, failure))
     return edits
 
 
-def _skip_reason(server_list: ServerList, launch: list[str], folder: Path, *, named: bool) -> str:
+def _skip_reason(server_list: ServerList, launch: list[str], *, named: bool) -> str:
     """Return why a file is not rewritten, or ""."""
+    import os
     import shlex
 
+    from toolscout.cli.host_rules import start_refusal
+
+    file = server_list.file
     if server_list.problem:
         return server_list.problem
     if not server_list.writable:
-        target = str(folder / f"{server_list.host.name}.toml")
-        command = shlex.join(["codex", "mcp", "add", "toolscout", "--", *launch, "serve", "--config", target])
-        return f"TOML files are not rewritten: move its [mcp_servers] tables to {target} and run `{command}`"
+        command = shlex.join([*launch, "serve", "--config", str(file)])
+        return f"YAML files are not rewritten: replace its servers with one that runs `{command}` on a copy of the file"
     if server_list.shared and not named:
         return "others share this file: name it to rewrite it anyway"
-    return ""
+    workspace = Path(server_list.workspace)
+    if server_list.shared and Path(os.path.realpath(file)) != Path(os.path.realpath(workspace)) / file.relative_to(
+        workspace
+    ):
+        return "it is a link, and links of a project are not followed"
+    return start_refusal(server_list)
 
 
 def _undo(folder: Path, host: Host | None, file: Path | None) -> list[HostEdit]:

@@ -74,8 +74,8 @@ def digest(data: bytes) -> str:
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file atomically and set its mode. For a symbolic link, the target is replaced, not the link."""
-    target = Path(os.path.realpath(path))
+    """Replace a file atomically and set its mode. A symbolic link is replaced itself, never what it points to."""
+    target = path
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

@@ -1,0 +1,168 @@
+"""`toolscout import --write` gives an agent no more than its host did, and tells the user what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantees import guarantee
+from homes import ENTRY, USER_FILES, read, write
+from toolscout.config import read_config
+
+Run = Callable[..., Any]
+pytestmark = guarantee("import:rights")
+
+
+def moved(toolscout: Run, *arguments: str) -> Any:
+    (change,) = toolscout("import", "--write", "--json", *arguments).json["changes"]
+    return change
+
+
+def switched_off(change: Any, title: str, *names: str) -> list[str]:
+    servers = {server.title: server.server for server in read_config(change["moved_to"], {}).servers}
+    return [name for name in names if servers[title].tool_overlay(name).enabled is False]
+
+
+def test_claude_codes_deny_rules_hold_and_its_other_rules_are_named(home: Path, toolscout: Run) -> None:
+    write(home / USER_FILES["claude-code"], {"mcpServers": {"git hub": ENTRY, "mail": ENTRY}})
+    rules = {
+        "allow": ["mcp__git_hub__search", "Bash(ls)"],
+        "deny": ["mcp__git_hub__delete_repo", "mcp__mail", "mcp__other__x"],
+    }
+    write(home / ".claude" / "settings.json", {"permissions": rules})
+    change = moved(toolscout)
+    assert switched_off(change, "git hub", "search", "delete_repo") == ["delete_repo"]
+    assert switched_off(change, "mail", "send", "read") == ["send", "read"]
+    notes = "\n".join(change["notes"])
+    assert "no longer match" in notes
+    assert "mcp__git_hub__search" in notes
+    assert "Bash(ls)" not in notes
+    assert read(Path(change["moved_to"][0]))["mcpServers"] == {"git hub": ENTRY, "mail": ENTRY}
+
+
+def test_the_deny_rules_of_other_hosts_hold_too(home: Path, toolscout: Run) -> None:
+    write(home / USER_FILES["cursor"], {"mcpServers": {"github": ENTRY}})
+    write(home / ".cursor" / "cli-config.json", {"permissions": {"deny": ["Mcp(github:delete_*)"]}})
+    assert switched_off(moved(toolscout, "cursor"), "github", "delete_repo", "read") == ["delete_repo"]
+    write(
+        home / USER_FILES["gemini"], {"mcpServers": {"github": ENTRY}, "tools": {"exclude": ["github__merge", "drop"]}}
+    )
+    assert switched_off(moved(toolscout, "gemini"), "github", "merge", "drop", "read") == ["merge", "drop"]
+    entry = {"type": "local", "command": ["npx"]}
+    opencode = {"mcp": {"github": entry}, "tools": {"github_delete*": False}, "permission": {"github_merge": "deny"}}
+    write(home / ".config" / "opencode" / "opencode.json", opencode)
+    assert switched_off(moved(toolscout, "opencode"), "github", "delete_x", "merge", "read") == ["delete_x", "merge"]
+    permissions = {"tools": {"mcp:github:merge": {"default": "deny"}}}
+    write(home / USER_FILES["zed"], {"context_servers": {"github": ENTRY}, "agent": {"tool_permissions": permissions}})
+    assert switched_off(moved(toolscout, "zed"), "github", "merge", "read") == ["merge"]
+
+
+def test_approvals_in_an_entry_are_named(home: Path, toolscout: Run) -> None:
+    write(home / USER_FILES["cline"], {"mcpServers": {"github": {**ENTRY, "autoApprove": ["search"]}}})
+    assert any("autoApprove of github" in note for note in moved(toolscout)["notes"])
+
+
+def test_what_only_the_host_can_start_or_sign_in_to_stays_with_a_word(home: Path, toolscout: Run) -> None:
+    extension = {"source": "extension", "settings": {"key": "x"}}
+    write(home / USER_FILES["zed"], {"context_servers": {"ext": extension, "a": ENTRY}})
+    change = moved(toolscout, "zed")
+    assert (change["servers"], change["notes"][0]) == (["a"], "ext stays: an extension of the host starts it")
+    assert list(read(home / USER_FILES["zed"])["context_servers"]) == ["ext", "toolscout"]
+
+    signed_in = {"type": "http", "url": "https://mcp.example.com/mcp"}
+    own = {**signed_in, "oauth": {"clientId": "x"}}
+    write(home / USER_FILES["claude-code"], {"mcpServers": {"linear": signed_in, "own": own, "b": ENTRY}})
+    write(home / ".claude" / ".credentials.json", {"mcpOAuth": {"linear|0123": {"accessToken": "c4n4ry"}}})
+    change = moved(toolscout, "claude-code")
+    assert change["servers"] == ["b"]
+    assert "linear stays: the host has signed in to it" in change["notes"]
+    assert "own stays: the host signs in to it" in change["notes"]
+    assert "c4n4ry" not in str(change)
+    assert moved(toolscout, "claude-code")["done"] == "unchanged"
+    assert toolscout("import", "--undo").code == 0
+    assert list(read(home / USER_FILES["claude-code"])["mcpServers"]) == ["linear", "own", "b"]
+
+
+def test_a_server_that_the_host_has_switched_off_stays_with_it(home: Path, toolscout: Run) -> None:
+    settings = {"mcpServers": {"a": ENTRY, "b": ENTRY}, "mcp": {"excluded": ["b"]}}
+    write(home / USER_FILES["gemini"], settings)
+    change = moved(toolscout)
+    assert (change["servers"], change["notes"][0]) == (["a"], "b stays: the host has it switched off")
+
+
+def test_a_host_that_would_not_start_toolscout_is_left_alone(home: Path, toolscout: Run) -> None:
+    file = write(home / USER_FILES["gemini"], {"mcpServers": {"a": ENTRY}, "mcp": {"allowed": ["a"]}})
+    change = moved(toolscout)
+    assert (change["done"], "mcp.allowed" in change["notes"][0]) == ("skipped", True)
+    assert list(read(file)["mcpServers"]) == ["a"]
+
+
+@pytest.mark.parametrize("url", ["http://localhost:3000/mcp", "http://127.0.0.1:3000/sse", "http://[::1]:9/mcp"])
+def test_an_address_on_this_machine_stays_reachable(home: Path, toolscout: Run, url: str) -> None:
+    write(home / USER_FILES["cursor"], {"mcpServers": {"here": {"url": url}, "far": {"url": "https://a.b/mcp"}}})
+    change = moved(toolscout)
+    here, far = read_config(change["moved_to"], {}).servers
+    assert (here.private, far.private) == (True, False)
+    assert any("here is on this machine" in note for note in change["notes"])
+    assert any("are not trusted (here, far)" in note for note in change["notes"])
+
+
+def test_the_variables_that_servers_lose_are_named_with_the_line_that_keeps_one(
+    home: Path, toolscout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTPS_PROXY", "AWS_PROFILE", "NODE_EXTRA_CA_CERTS"):
+        monkeypatch.setenv(name, "c4n4ry")
+    write(home / USER_FILES["cursor"], {"mcpServers": {"a": {**ENTRY, "env": {"AWS_PROFILE": "dev"}}}})
+    change = moved(toolscout)
+    (note,) = [note for note in change["notes"] if "no longer get" in note]
+    assert "HTTPS_PROXY" in note
+    assert "NODE_EXTRA_CA_CERTS" in note
+    assert "AWS_PROFILE" not in note
+    assert '"${' in note
+    assert change["moved_to"][0] in note
+    assert "c4n4ry" not in note
+
+
+def test_a_file_that_cannot_be_written_does_not_hide_what_was_changed_before(
+    home: Path, toolscout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home / USER_FILES["cursor"], {"mcpServers": {"a": ENTRY}})
+    bad = write(home / USER_FILES["windsurf"], {"mcpServers": {"b": ENTRY}})
+    write(home / USER_FILES["kiro"], {"mcpServers": {"c": ENTRY}})
+    renamed = Path.replace
+
+    def full(path: Path, target: Path) -> Path:
+        if target == bad:
+            raise OSError(28, "No space left on device")
+        return renamed(path, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    ran = toolscout("import", "--write")
+    assert ran.code == 2
+    assert "cannot be written: No space left on device" in ran.err
+    assert [line.split()[0] for line in ran.out.splitlines() if line[0].isalpha()][:3] == ["moved", "failed", "moved"]
+    assert list(read(bad)["mcpServers"]) == ["b"]
+    assert not (home / ".config" / "toolscout" / "windsurf.json").exists()
+
+
+@guarantee("import:links")
+def test_a_backup_is_never_written_through_a_link(home: Path, toolscout: Run) -> None:
+    keys = write(home / ".ssh" / "authorized_keys", "ssh-ed25519 mine")
+    file = write(home / "project" / ".mcp.json", {"mcpServers": {"a": ENTRY}})
+    Path(f"{file}.toolscout-backup").symlink_to(keys)
+    assert moved(toolscout, ".mcp.json")["done"] == "moved"
+    assert keys.read_text("utf-8") == "ssh-ed25519 mine"
+    assert not Path(f"{file}.toolscout-backup").is_symlink()
+
+
+@guarantee("import:links")
+def test_a_link_of_a_project_is_not_followed(home: Path, toolscout: Run) -> None:
+    own = write(home / USER_FILES["claude-code"], {"mcpServers": {"a": ENTRY}})
+    link = home / "project" / ".mcp.json"
+    link.symlink_to(own)
+    change = moved(toolscout, ".mcp.json")
+    assert (change["done"], change["notes"]) == ("skipped", ["it is a link, and links of a project are not followed"])
+    assert list(read(own)["mcpServers"]) == ["a"]
