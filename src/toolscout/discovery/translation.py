@@ -1,138 +1,174 @@
-"""Translation of requests in Chinese, Spanish, German or Japanese into English, word by word.
+"""Translation of requests in sixteen languages into English, word by word.
 
-Most tools are described in English, and the built-in model knows English only. A glossary (`data/glossary.tsv`) covers
-the verbs and nouns of common requests. They are put into English in their order, and unknown words stay as they are.
+Most tools are described in English, and the built-in model knows English only. The tables `data/languages/CODE.tsv`
+were learned from translations of user interfaces (`training/make_lexicons.py`). Each word becomes the English one that
+it stands for most often there, in its order. Unknown words in Latin letters stay, since many are names.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from toolscout.data import read_data
-from toolscout.text import HAN_AND_KANA, STOP_WORDS, split_words, stem_word
+from toolscout.discovery.language import english_words, function_words, possible_languages
+from toolscout.text import fold
 
-LEAST_KNOWN = 0.5
-"""The share of a request's words that must be known before it is read as another language."""
-_UNSPACED_SHARE = 0.7
-"""Chinese and Japanese need only this much of `LEAST_KNOWN`, since particles count among the characters."""
-_FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
-    "spanish": frozenset(
-        "el la los las un una unos unas de del al con sin para por en y mi mis tu tus su sus que cual cuando donde "
-        "como esta este estos estas nuestro nuestra hay tengo quiero necesito favor ser es son lo le se".split()
-    ),
-    "german": frozenset(
-        "der die das den dem des ein eine einen einem einer eines und oder mit ohne im ins zum zur von vom fur auf "
-        "aus bei nach uber ist sind wie wann wo welche welcher mein meine meinen meinem meiner unser unsere unserem "
-        "unseren ich mir mich wir uns bitte diese diesen dieser diesem nicht zu um an am steht stehen hat haben "
-        "man".split()
-    ),
-}
-"""Articles, prepositions and the like. They show which language it is and are not translated."""
-_ONLY_FOREIGN = frozenset().union(*_FUNCTION_WORDS.values()) - STOP_WORDS
-LONGEST_WORD = 9
-"""The most characters of a Chinese or Japanese word in the glossary."""
-_SHORTEST_REST = 4
-
-
-@dataclass(frozen=True, slots=True)
-class GlossaryEntry:
-    """An English word and its forms in each language. A form that ends in `*` stands for all words that begin so."""
-
-    english: str
-    forms: Mapping[str, tuple[str, ...]]
+_MARKS = r"\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f"
+_TOKEN = re.compile(
+    r"(?P<code>[A-Za-z0-9][\w.@/:-]*[\d_@/:.][\w@/:-]*\w|\d+)"
+    rf"|(?P<latin>[A-Za-z\u00c0-\u024f\u1e00-\u1eff{_MARKS}]+)"
+    rf"|(?P<other>(?:[^\W\d_A-Za-z\u00c0-\u024f\u1e00-\u1eff]|[{_MARKS}])+)"
+)
+MAX_CHARACTERS = 1_000
+"""How much of a request is translated."""
+_UNSPACED = frozenset({"ja", "zh"})
+_SYLLABIC = frozenset({"vi"})
+_COMPOUNDING = frozenset({"de", "nl"})
+_AGGLUTINATIVE = frozenset({"ko"})
+_PREFIXES = {"ar": ("وال", "بال", "ال", "لل", "و", "ب", "ل")}
+_LONGEST = 8
+_LONGEST_IN_SYLLABLES = 3
+"""The most characters of a Chinese or Japanese word, and the most syllables of a Vietnamese one."""
+_MAX_TRIED = 3
+"""How many languages in Latin letters are compared by how much they translate."""
+_MIN_PART = 4
+"""The shortest part of a compound, and the shortest beginning that two forms of a word share."""
+_LEAST_SHARED = {"ko": 2, "ar": 3, "hi": 3}
+"""The same where a character is a syllable, or where vowels are omitted or written as marks."""
+_LONG_WORDS = 1.5
+"""The exponent by which a long word counts more than its parts."""
+_SHARED = 0.6
+"""The share of a word that must agree with the beginning of another form of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Lexicon:
-    """The forms of a language -> English: whole words, and beginnings of words."""
+class Lexicon:
+    """The words of a language -> English. A function word has an empty translation."""
 
-    words: dict[str, str] = field(default_factory=dict)
-    prefixes: dict[str, str] = field(default_factory=dict)
+    language: str
+    words: dict[str, str]
+    folded: dict[str, str]
+    """Latin words without their accents, for requests that omit them."""
+    order: tuple[str, ...]
+    """The words in the order of their characters, as the table has them, to find other forms of a word."""
+
+    def look_up(self, word: str) -> str | None:
+        """Translate a word or another form of it. None if it is unknown, empty if it means nothing alone."""
+        if (english := self._exact(word)) is not None:
+            return english
+        for prefix in _PREFIXES.get(self.language, ()):
+            if word.startswith(prefix) and (english := self._exact(word.removeprefix(prefix))) is not None:
+                return english
+        if self.language in _COMPOUNDING and (english := self._parts(word)):
+            return english
+        return self._other_form(word)
+
+    def _exact(self, word: str) -> str | None:
+        english = self.words.get(word)
+        return self.folded.get(fold(word)) if english is None and self.folded else english
+
+    def _parts(self, word: str) -> str:
+        """Translate a compound of two known words, with or without an `s` between them."""
+        for place in range(len(word) - _MIN_PART, _MIN_PART - 1, -1):
+            first, rest = word[:place], word[place:]
+            start = self._exact(first) or (self._exact(first[:-1]) if first.endswith("s") else None)
+            end = self._exact(rest)
+            if start and end:
+                return f"{start} {end}"
+        return ""
+
+    def _other_form(self, word: str) -> str | None:
+        """Translate by the word with the longest beginning in common, if that is most of it."""
+        place = bisect(self.order, word)
+        near = max(self.order[max(0, place - 3) : place + 3], key=lambda other: _shared(word, other), default="")
+        length = _shared(word, near)
+        least = _LEAST_SHARED.get(self.language, _MIN_PART)
+        is_stem = self.language in _AGGLUTINATIVE and length == len(near)
+        if length >= least and (is_stem or length >= _SHARED * max(len(word), len(near))):
+            return self.words[near]
+        return None
 
 
 @cache
-def glossary() -> tuple[GlossaryEntry, ...]:
-    """Read the glossary. Its first line names the languages, and its letters have no accents."""
-    (_, *languages), *lines = (line.split("\t") for line in read_data("glossary.tsv").splitlines())
-    return tuple(
-        GlossaryEntry(english, {language: tuple(cell.split()) for language, cell in zip(languages, cells, strict=True)})
-        for english, *cells in lines
-    )
+def read_lexicon(language: str) -> Lexicon:
+    """Read the table of a language."""
+    rows = (line.partition("\t") for line in read_data(f"languages/{language}.tsv").splitlines())
+    words = {word: english for word, _, english in rows}
+    accented = (word for word in words if language in function_words().by_language and not word.isascii())
+    return Lexicon(language, words, {fold(word): words[word] for word in accented}, tuple(words))
+
+
+def _shared(word: str, other: str) -> int:
+    length = 0
+    for mine, theirs in zip(word, other, strict=False):
+        if mine != theirs:
+            break
+        length += 1
+    return length
 
 
 def to_english(text: str) -> str | None:
-    """Return the request in English words, or None if it is English already or too much of it is unknown."""
-    if HAN_AND_KANA.search(text):
-        return _from_unspaced(unicodedata.normalize("NFKC", text))
-    words = split_words(text)
-    english = sum(word in STOP_WORDS or stem_word(word) in _english_stems() for word in words)
-    if 2 * english > len(words) or (text.isascii() and not any(word in _ONLY_FOREIGN for word in words)):
-        return None  # keywords and brands, such as `postgres`, begin like words of any language
-    best: tuple[int, str | None] = (english, None)
-    for language, function_words in _FUNCTION_WORDS.items():
-        lexicon = _lexicon(language)
-        translations = ["" if word in function_words else _look_up(word, lexicon) for word in words]
-        known = sum(map(bool, translations)) + sum(word in function_words for word in words)
-        if known > best[0] and any(translations) and known >= LEAST_KNOWN * len(words):
-            dropped = function_words | STOP_WORDS
-            pairs = zip(words, translations, strict=True)
-            best = (known, " ".join(new or word for word, new in pairs if new or word not in dropped))
+    """Return the request in English words, or None if it is English already or no word of it is known."""
+    text = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])
+    best: tuple[int, str | None] = (0, None)
+    for language in possible_languages(text)[:_MAX_TRIED]:
+        lexicon = read_lexicon(language)
+        known, words = _translate(text, lexicon)
+        if known > best[0]:
+            best = (known, " ".join(words) or None)
     return best[1]
 
 
-def _from_unspaced(text: str) -> str | None:
-    """Translate scripts without spaces by the longest known words. Words in Latin letters stay."""
-    translation: list[str] = []
-    known = total = end = 0
-    for run in HAN_AND_KANA.finditer(text):
-        translation += text[end : run.start()].split()
-        segments = list(_segments(run[0]))
-        translation += [english for english, _ in segments]
-        known += sum(length for _, length in segments)
-        total += len(run[0])
-        end = run.end()
-    translation += text[end:].split()
-    enough = known and known >= LEAST_KNOWN * total * _UNSPACED_SHARE
-    return " ".join(dict.fromkeys(translation)) if enough else None
+def _translate(text: str, lexicon: Lexicon) -> tuple[int, Sequence[str]]:
+    """Return how many words are known, and the English of all that mean something. Only unknown Latin words stay."""
+    known, english = 0, list[str]()
+    own = function_words().by_language.get(lexicon.language, frozenset())
+    for word, is_plain in _words(text, lexicon):
+        meaning = ("" if word.lower() in own else lexicon.look_up(word.lower())) if is_plain else None
+        if meaning is None:
+            english += [word] if word.isascii() and len(word) > 1 else []
+            continue
+        known += 1
+        english += meaning.split()
+    return known, tuple(dict.fromkeys(english))
 
 
-def _segments(run: str) -> Iterator[tuple[str, int]]:
-    """Yield the English of each known word of a run, and its length."""
-    words, place = _lexicon("chinese", "japanese").words, 0
-    while place < len(run):
-        for length in range(min(LONGEST_WORD, len(run) - place), 0, -1):
-            if english := words.get(run[place : place + length]):
-                yield english, length
-                place += length
-                break
+def _words(text: str, lexicon: Lexicon) -> Iterator[tuple[str, bool]]:
+    """Yield the words, and whether each is one of the language: not code, no English word, no name."""
+    if lexicon.language in _SYLLABIC:
+        syllables = [match[0].lower() for match in _TOKEN.finditer(text)]
+        yield from ((word, True) for word in _segments(syllables, lexicon, _LONGEST_IN_SYLLABLES, " "))
+        return
+    for match in _TOKEN.finditer(text):
+        word = match[0]
+        if match.lastgroup == "code":
+            yield word, False
+        elif match.lastgroup == "latin":
+            is_english = word.lower() in english_words() and word.lower() not in lexicon.words
+            yield word, not is_english
+        elif lexicon.language in _UNSPACED:
+            yield from ((part, part in lexicon.words) for part in _segments(word, lexicon, _LONGEST, ""))
         else:
-            place += 1
+            yield word, True
 
 
-def _look_up(word: str, lexicon: _Lexicon) -> str:
-    """Look up a word, then its longest known beginning. The rest of a compound is looked up as well."""
-    if english := lexicon.words.get(word):
-        return english
-    for length in range(len(word), 2, -1):
-        if english := lexicon.prefixes.get(word[:length]):
-            rest = word[length:]
-            return f"{english} {_look_up(rest, lexicon)}".strip() if len(rest) >= _SHORTEST_REST else english
-    return ""
-
-
-@cache
-def _english_stems() -> frozenset[str]:
-    return frozenset(stem_word(word) for entry in glossary() for word in entry.english.split())
-
-
-@cache
-def _lexicon(*languages: str) -> _Lexicon:
-    """Index the forms of languages."""
-    lexicon = _Lexicon()
-    for entry in glossary():
-        for form in (form for language in languages for form in entry.forms[language]):
-            (lexicon.prefixes if form.endswith("*") else lexicon.words)[form.rstrip("*")] = entry.english
-    return lexicon
+def _segments(units: Sequence[str], lexicon: Lexicon, most: int, separator: str) -> Sequence[str]:
+    """Cut a text without word borders so that the longest known words cover the most of it."""
+    value, start_of = [0.0], [0]
+    for end in range(1, len(units) + 1):
+        best = (value[end - 1], end - 1)
+        for start in range(max(0, end - most), end):
+            if separator.join(units[start:end]) in lexicon.words:
+                best = max(best, (value[start] + (end - start) ** _LONG_WORDS, start))
+        value.append(best[0])
+        start_of.append(best[1])
+    words, end = [], len(units)
+    while end:
+        words.append(separator.join(units[start_of[end] : end]))
+        end = start_of[end]
+    return words[::-1]
