@@ -49,6 +49,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("fields", "values read from JSON and TOML, with the path of a wrong one", "errors"),
         Package("models", "frozen values that travel between the stages", "errors text"),
         Package("suggestions", "did you mean ...?", "errors models tool_keys"),
+        Package("schema_cost", "how long a check by a schema may take, at most"),
         Package("arguments", "arguments checked against a schema, and repaired", "errors models"),
     ),
     "Shared": (
@@ -68,6 +69,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         ),
         Package("storage", "SQLite, PostgreSQL and the index in memory", "errors models ports settings telemetry text"),
         Package("embedding", "text to vectors", "errors models ports settings"),
+        Package("worker", "processes for work on strangers' text, which can be stopped", "ports"),
     ),
     "Pipelines": (
         Package(
@@ -80,14 +82,16 @@ LAYERS: dict[str, tuple[Package, ...]] = {
             "a request to ranked tools",
             "chat data errors models ports settings suggestions telemetry text",
         ),
-        Package("execution", "a key and arguments to a result", "arguments errors models policy ports telemetry"),
+        Package(
+            "execution", "a key and arguments to a result", "arguments errors models policy ports schema_cost telemetry"
+        ),
     ),
     "Centre": (
         Package(
             "scout",
             "the facade; the only place where adapters meet pipelines",
             "chat config discovery downstream embedding errors execution indexing models policy ports settings sources "
-            "storage suggestions telemetry tool_keys",
+            "storage suggestions telemetry tool_keys worker",
         ),
     ),
     "Entry points": (

@@ -167,6 +167,15 @@ _FAULTS = _group(
             ("changed", "A list that changes during a call, a removed tool and a changed schema are noticed."),
             ("storm", "1,000 `list_changed` notifications a second lead to one re-index per interval."),
             (
+                "index",
+                "One server's definitions, however large or crafted, delay no other server's call.",
+            ),
+            (
+                "schema",
+                "A check of arguments by a schema ends within its time or is refused: patterns, branching references "
+                "and unique items cannot hold the process.",
+            ),
+            (
                 "body",
                 "Every body that is read whole is bounded in bytes and time, whatever its content type: also errors, "
                 "tokens and OAuth metadata.",

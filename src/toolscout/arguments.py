@@ -35,6 +35,14 @@ def validate_arguments(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[st
     )
 
 
+def validate_apart(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[str, ...]] | InvalidArgumentsError:
+    """Do the same in another process, to which an error is returned as a value."""
+    try:
+        return validate_arguments(tool, value)
+    except InvalidArgumentsError as error:
+        return error
+
+
 def _unwrap(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Unwrap arguments that are a JSON string, or nested one level too deep."""
     repairs: list[str] = []
@@ -43,7 +51,7 @@ def _unwrap(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         else:
             repairs.append("arguments were a JSON string; they are an object now")

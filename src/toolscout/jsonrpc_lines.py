@@ -10,15 +10,23 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import anyio
 import pydantic_core
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 
+MAX_VALUES: Final = 250_000
+"""How many values one message may have. To parse them takes some hundredths of a second."""
+
 _EXCERPT = 512
+_STEP = 65_536
 _QUEUE_HIGH, _QUEUE_LOW = 256, 32
+
+
+class TooManyValuesError(ValueError):
+    """A message has more values than are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,11 @@ class SkippedLine:
     size: int
     start: bytes
     end: bytes
+
+    @classmethod
+    def of(cls, line: bytes) -> SkippedLine:
+        """Describe a line that is not read although it was kept."""
+        return cls(len(line), line[:_EXCERPT], line[-_EXCERPT:])
 
 
 class LineReader:
@@ -79,8 +92,38 @@ class LineReader:
         return skipped
 
 
+class ValueCounter:
+    """Counts the values of JSON without parsing it: a few bytes of it can become a hundred times as many in memory."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._in_string = False
+        self._rest = b""
+
+    def feed(self, data: bytes) -> int:
+        """Take the next bytes and return how many values there are so far, give or take one."""
+        data = self._rest + data
+        complete = data.rstrip(b"\\")
+        self._rest, data = data[len(complete) :], complete
+        pieces = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(pieces[self._in_string :: 2])
+        self.count += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        self._in_string ^= len(pieces) % 2 == 0
+        return self.count
+
+
+def has_too_many_values(data: bytes) -> bool:
+    """Return whether a message has more values than are read. It takes a few milliseconds for the largest."""
+    if len(data) <= MAX_VALUES or data.count(b",") + data.count(b"[") + data.count(b"{") <= MAX_VALUES:
+        return False
+    counter = ValueCounter()
+    return any(counter.feed(data[at : at + _STEP]) > MAX_VALUES for at in range(0, len(data), _STEP))
+
+
 def decode_message(line: bytes) -> JSONRPCMessage:
-    """Read one message. Bad UTF-8, bad JSON and nesting without end are all a ValueError."""
+    """Read one message. Bad UTF-8, bad JSON, nesting without end and too many values are all a ValueError."""
+    if has_too_many_values(line):
+        raise TooManyValuesError(f"it has more than {MAX_VALUES:,} values")
     value = pydantic_core.from_json(line)
     return _response(value) or jsonrpc_message_adapter.validate_python(value, by_name=False)
 

@@ -29,6 +29,20 @@ Progress = Callable[[int, int], None]
 """Called during long work with how many of how many are done."""
 
 
+class WorkStoppedError(Exception):
+    """Work on strangers' text took too long, or its process ended."""
+
+
+class Isolation(Protocol):
+    """Runs functions where they can be stopped: what strangers' text can make slow."""
+
+    async def run(self, function: Callable[..., Any], *arguments: Any, owner: str, timeout_s: float) -> Any:
+        """Call a function of this package and return its result, or raise WorkStoppedError when its time is over.
+
+        `owner` is the server that the work is for, so that one server does not delay others.
+        """
+
+
 class Upstream(Protocol):
     """The agent that made a call. The server may report progress to it and ask it questions while the call runs."""
 

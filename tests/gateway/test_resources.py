@@ -133,3 +133,23 @@ async def test_completions_go_to_the_server_of_the_prompt(connect):
             ResourceTemplateReference(uri=PREFIX + "file:///{path}"), {"name": "path", "value": "a"}
         )
         assert "'uri': 'file:///{path}'" in got.completion.values[0]
+
+
+@guarantee("fault:huge")
+@pytest.mark.parametrize(
+    ("method", "field", "name"), [("resources/list", "resources", "uri"), ("prompts/list", "prompts", "name")]
+)
+async def test_a_list_without_end_is_cut_and_not_kept_for_every_caller(open_gateway, method, field, name):
+    flood = Scripted("flood")
+    item = {"name": "n", name: "x" * 1_000}
+    pages = []
+
+    def page(_params):
+        pages.append(1)
+        return {field: [item] * 400, "nextCursor": str(len(pages))}
+
+    flood.requests = {method: page}
+    async with open_gateway(flood) as opened, Client(opened.server) as client:
+        listed = await (client.list_resources() if field == "resources" else client.list_prompts())
+        assert 900 < len(getattr(listed, field)) < 1_100
+    assert len(pages) == 3

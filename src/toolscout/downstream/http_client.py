@@ -21,6 +21,7 @@ from toolscout.downstream.egress import CheckedTransport
 from toolscout.downstream.in_flight import MAX_PAUSE_S, call_timeout_s
 from toolscout.downstream.oauth import GatewayTokenAuth
 from toolscout.errors import ServerUnavailableError
+from toolscout.jsonrpc_lines import MAX_VALUES, ValueCounter
 from toolscout.settings import Settings
 
 UNREACHABLE: Final = -32090
@@ -40,12 +41,23 @@ class BodyError(httpx2.StreamError):
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """A body that raises an error when it is longer, or takes longer, than allowed. `inf` is no limit."""
+    """A body that raises an error when it is longer, takes longer or has more values than allowed.
+
+    `inf` is no limit. Each event of a stream may have as many values as a whole body.
+    """
 
     def __init__(self, inner: httpx2.AsyncByteStream, *, max_bytes: float, most_s: float) -> None:
         self._inner = inner
         self._max_bytes = max_bytes
         self._until = time.monotonic() + most_s
+        self._values = ValueCounter()
+
+    def _count(self, part: bytes) -> None:
+        if self._values.feed(part) > MAX_VALUES + len(part):
+            raise BodyError(f"the answer has more than {MAX_VALUES} values, which are not read")
+        if self._max_bytes == math.inf and (b"\n\n" in part or b"\r\n\r\n" in part):
+            self._values = ValueCounter()
+            self._values.feed(part.replace(b"\r", b"").rpartition(b"\n\n")[2])
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
@@ -56,6 +68,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
                     raise BodyError(f"the answer has more than {self._max_bytes} bytes, which are not read")
                 if time.monotonic() > self._until:
                     raise BodyError("the answer does not end, and nobody waits for it any more")
+                self._count(part)
                 yield part
         except httpx2.TransportError as error:
             raise BodyError(describe(error)) from error

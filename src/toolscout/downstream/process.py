@@ -25,6 +25,7 @@ from toolscout.jsonrpc_lines import (
     MessageReadStream,
     MessageStream,
     SkippedLine,
+    TooManyValuesError,
     decode_message,
     encode_message,
 )
@@ -231,14 +232,16 @@ class ChildWriteStream(MessageStream):
 def read_line(line: bytes | SkippedLine, max_line_bytes: int) -> JSONRPCMessage | None:
     """Return the message of a line, an error in place of an answer that was too long, or None for anything else."""
     if isinstance(line, SkippedLine):
-        return _too_long(line, max_line_bytes)
+        return _unread(line, f"the answer has {line.size} bytes; more than {max_line_bytes} are not read")
     try:
         return decode_message(line)
+    except TooManyValuesError as error:
+        return _unread(SkippedLine.of(line), f"the answer is not read: {error}")
     except ValueError:
         return None
 
 
-def _too_long(line: SkippedLine, max_line_bytes: int) -> JSONRPCError | None:
+def _unread(line: SkippedLine, message: str) -> JSONRPCError | None:
     """Build an error for the skipped answer. Its id is written first by Python servers and last by TypeScript ones."""
     start, end = line.start[:_ID_WITHIN], line.end[-_ID_WITHIN:]
     match = _ID.search(start) or next(reversed(list(_ID.finditer(end))), None)
@@ -246,5 +249,4 @@ def _too_long(line: SkippedLine, max_line_bytes: int) -> JSONRPCError | None:
         return None
     text = match[1]
     request_id = text[1:-1].decode("utf-8", "replace") if text[:1] == b'"' else int(text)
-    message = f"the answer has {line.size} bytes; more than {max_line_bytes} are not read"
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=TOO_LONG, message=message))

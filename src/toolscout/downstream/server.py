@@ -125,7 +125,7 @@ class DownstreamServer:
             self._first.detail = pages.truncated
         self._header_params = {}
         if modern and self.config.transport != "stdio":
-            for tool in pages.tools:
+            for tool in pages.with_headers:
                 schema = tool.get("inputSchema")
                 if isinstance(schema, Mapping) and find_invalid_x_mcp_header(schema) is None:
                     params = x_mcp_header_map(schema)

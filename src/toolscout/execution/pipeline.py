@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolscout.arguments import validate_arguments
 from toolscout.errors import (
     DefinitionChangedError,
     NotAllowedError,
@@ -15,10 +14,11 @@ from toolscout.errors import (
     ToolNotFoundError,
     ToolscoutError,
 )
+from toolscout.execution.argument_check import check_arguments
 from toolscout.models import LOCAL, Caller, CallResult, Filter, Scope, Tool
 from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Rules
-from toolscout.ports import Store, ToolSource, Upstream
+from toolscout.ports import Isolation, Store, ToolSource, Upstream
 from toolscout.telemetry import AuditLog, shape_of
 
 _REFUSED = frozenset({"tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed"})
@@ -37,6 +37,7 @@ class CallPipeline:
     rules: Rules
     limits: Limits
     audit: AuditLog
+    isolation: Isolation
 
     async def run(
         self,
@@ -63,7 +64,7 @@ class CallPipeline:
                 source = self.source_of(Scope(tenant=tool.tenant, owner=tool.owner), tool.server)
                 sent = time.perf_counter()
                 check_definition(tool, version=version, read_only=read_only)
-                checked, repairs = validate_arguments(tool, arguments)
+                checked, repairs = await check_arguments(tool, arguments, self.isolation)
                 raw = await source.call_tool(tool.name, checked, caller=caller, upstream=upstream, extra=extra)
             took_ms = (time.perf_counter() - sent) * 1_000
             result = CallResult(tool=tool, result=raw, repairs=repairs, took_ms=took_ms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cachetools import LRUCache, TTLCache
@@ -16,6 +17,7 @@ from cachetools import LRUCache, TTLCache
 from toolscout.errors import CallError, InvalidValueError, ToolscoutError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.identity import Owner, owner_of
+from toolscout.gateway.result_store import byte_size
 from toolscout.models import Caller
 from toolscout.scout import Scout
 from toolscout.tool_keys import split_key, tool_key
@@ -28,12 +30,20 @@ _LIST_TTL_S = 30.0
 _MAX_PAGES = 50
 _MAX_LINKS = 4_096
 _MAX_CALLERS = 256
-_MAX_LISTS = 4_096
+_LIST_BYTES = 1_024
+_MAX_LIST_BYTES = 1_048_576
+_MAX_CACHED_BYTES = 33_554_432
 _FIELDS = {
     "resources/list": ("resources", "uri"),
     "resources/templates/list": ("resourceTemplates", "uriTemplate"),
     "prompts/list": ("prompts", "name"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedList:
+    items: list[dict[str, Any]]
+    size: int
 
 
 class NotFoundError(InvalidValueError):
@@ -45,7 +55,9 @@ class ServerResources:
 
     def __init__(self, scout: Scout) -> None:
         self._scout = scout
-        self._lists: TTLCache[tuple[str, str, Owner], list[dict[str, Any]]] = TTLCache(_MAX_LISTS, _LIST_TTL_S)
+        self._lists: TTLCache[tuple[str, str, Owner], _CachedList] = TTLCache(
+            _MAX_CACHED_BYTES, _LIST_TTL_S, getsizeof=lambda cached: cached.size
+        )
         self._links: LRUCache[tuple[Owner, str], str] = LRUCache(_MAX_LINKS)
         self._reachable: LRUCache[Caller, tuple[tuple[int, int], frozenset[str]]] = LRUCache(_MAX_CALLERS)
 
@@ -110,23 +122,28 @@ class ServerResources:
         cache_key = (server, method, owner_of(caller))
         cached = self._lists.get(cache_key)
         if cached is not None:
-            return cached
+            return cached.items
         field, name = _FIELDS[method]
         items: list[dict[str, Any]] = []
+        size = _LIST_BYTES
         try:
             async with asyncio.timeout(_LIST_TIMEOUT_S):
                 cursor: str | None = None
                 for _ in range(_MAX_PAGES):
                     page = await self._request(server, method, {"cursor": cursor} if cursor else {}, None, caller)
-                    items += [
-                        _add_prefix(server, name, item) for item in page.get(field) or () if _has_text(item, name)
-                    ]
+                    listed = page.get(field)
+                    for item in listed if isinstance(listed, list) else ():
+                        if size <= _MAX_LIST_BYTES and _has_text(item, name):
+                            items.append(_add_prefix(server, name, item))
+                            size += byte_size(items[-1])
                     cursor = page.get("nextCursor")
-                    if not isinstance(cursor, str):
+                    if not isinstance(cursor, str) or size > _MAX_LIST_BYTES:
                         break
         except (ToolscoutError, TimeoutError) as error:
             _log.debug("%s of %s: %s", method, server, error)  # no warning: most servers have only tools
-        self._lists[cache_key] = items
+        if size > _MAX_LIST_BYTES:
+            _log.warning("%s of %s is cut after %d entries", method, server, len(items))
+        self._lists[cache_key] = _CachedList(items, min(size, _MAX_CACHED_BYTES))
         return items
 
     async def _request(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolscout.errors import BadToolError
 from toolscout.indexing.enrich import enrich_tool, stamp_of
 from toolscout.indexing.normalize import normalize_tool
-from toolscout.indexing.trust import judge_tool
+from toolscout.indexing.trust import JudgedTool, Screening, judge_tool, screen_once
 from toolscout.models import Dropped, Entry, Pin, Server, Tool
 from toolscout.settings import Settings
 
@@ -39,6 +39,24 @@ class PreparedServer:
         return self.unchanged | {entry.tool.key for entry in self.entries}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogued:
+    """What the catalogue has of a server: the stamps of its tools, and their pins."""
+
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedTool:
+    """A definition after the work on its text, which can be slow. What is decided about it comes later."""
+
+    tool: Tool
+    screening: Screening | None
+    entry: Entry | None = None
+    """What to publish. None if that seems to be in the catalogue already."""
+
+
 def prepare_server(
     server: Server,
     definitions: Sequence[Mapping[str, Any]],
@@ -54,28 +72,81 @@ def prepare_server(
 
     A definition that cannot be indexed is dropped with its reason. The other tools of the server are not affected.
     """
-    tools, dropped = _normalize_all(server, definitions, settings, owner, live=live)
-    judged = [
-        judge_tool(
-            tool,
-            (pins or {}).get(key),
-            screened=settings.quarantine,
-            strict=settings.strict_definitions,
-            now=now,
-        )
-        for key, tool in sorted(tools.items())
-    ]
-    unchanged = frozenset(item.tool.key for item in judged if stamps.get(item.tool.key) == stamp_of(item.tool))
-    entries = tuple(enrich_tool(item.tool) for item in judged if item.tool.key not in unchanged)
-    new = sum(entry.tool.key not in stamps for entry in entries)
+    catalogued = Catalogued(stamps=stamps, pins=pins or {})
+    bounded, dropped = bound_number(server, definitions, settings)
+    examined = examine(bounded, server, catalogued, settings, owner=owner, live=live)
+    return assemble(server, examined, catalogued, settings, now=now, dropped=dropped)
+
+
+def bound_number(
+    server: Server, definitions: Sequence[Mapping[str, Any]], settings: Settings
+) -> tuple[Sequence[Mapping[str, Any]], tuple[Dropped, ...]]:
+    """Leave out what is beyond the largest number of tools."""
+    limit = settings.max_tools
+    if len(definitions) <= limit:
+        return definitions, ()
+    reason = f"it brings {len(definitions):,} tools; those after the first {limit:,} are left out"
+    return definitions[:limit], (Dropped(where=server.title, reason=reason),)
+
+
+def examine(
+    definitions: Sequence[Mapping[str, Any]],
+    server: Server,
+    catalogued: Catalogued,
+    settings: Settings,
+    *,
+    owner: str | None,
+    live: bool,
+    first: int = 1,
+) -> list[ExaminedTool | Dropped]:
+    """Normalize, screen and enrich definitions. `first` is the number of the first, for one without a name."""
+    results: list[ExaminedTool | Dropped] = []
+    for number, definition in enumerate(definitions, start=first):
+        try:
+            tool = normalize_tool(definition, server, settings, owner=owner, live=live)
+        except BadToolError as error:
+            results.append(Dropped(where=describe_place(server, definition, number), reason=error.message))
+            continue
+        pin = catalogued.pins.get(tool.key)
+        screening = screen_once(tool, pin) if settings.quarantine else None
+        judged = _judge(tool, pin, settings, screening, now=0.0).tool
+        unchanged = catalogued.stamps.get(tool.key) == stamp_of(judged)
+        results.append(ExaminedTool(tool=tool, screening=screening, entry=None if unchanged else enrich_tool(judged)))
+    return results
+
+
+def assemble(
+    server: Server,
+    examined: Sequence[ExaminedTool | Dropped],
+    catalogued: Catalogued,
+    settings: Settings,
+    *,
+    now: float,
+    dropped: Sequence[Dropped] = (),
+) -> PreparedServer:
+    """Decide about each tool by its pin, and put the server's part of a publication together."""
+    tools, collisions = _by_key(examined)
+    judged, entries, unchanged = [], [], set()
+    for key, item in sorted(tools.items()):
+        decision = _judge(item.tool, catalogued.pins.get(key), settings, item.screening, now=now)
+        judged.append(decision)
+        stamp = stamp_of(decision.tool)
+        if catalogued.stamps.get(key) == stamp:
+            unchanged.add(key)
+        elif item.entry is not None:
+            tool = replace(item.entry.tool, quarantine_reason=decision.tool.quarantine_reason)
+            entries.append(replace(item.entry, tool=tool, stamp=stamp))
+        else:
+            entries.append(enrich_tool(decision.tool))
+    new = sum(entry.tool.key not in catalogued.stamps for entry in entries)
     return PreparedServer(
         server=server,
-        entries=entries,
-        unchanged=unchanged,
+        entries=tuple(entries),
+        unchanged=frozenset(unchanged),
         new=new,
         changed=len(entries) - new,
-        removed=len(stamps.keys() - tools.keys()),
-        dropped=dropped,
+        removed=len(catalogued.stamps.keys() - tools.keys()),
+        dropped=(*dropped, *collisions),
         quarantined=tuple(
             Dropped(where=item.tool.key, reason=item.tool.quarantine_reason)
             for item in judged
@@ -83,6 +154,12 @@ def prepare_server(
         ),
         pins=tuple(item.pin for item in judged if item.pin is not None),
         changed_definitions=frozenset(item.tool.key for item in judged if item.changed),
+    )
+
+
+def _judge(tool: Tool, pin: Pin | None, settings: Settings, screening: Screening | None, *, now: float) -> JudgedTool:
+    return judge_tool(
+        tool, pin, screened=settings.quarantine, strict=settings.strict_definitions, now=now, screening=screening
     )
 
 
@@ -96,32 +173,24 @@ def unchanged_server(server: Server, stamps: Mapping[str, str], reason: str) -> 
     )
 
 
-def _normalize_all(
-    server: Server, definitions: Sequence[Mapping[str, Any]], settings: Settings, owner: str | None, *, live: bool
-) -> tuple[dict[str, Tool], tuple[Dropped, ...]]:
+def _by_key(examined: Sequence[ExaminedTool | Dropped]) -> tuple[dict[str, ExaminedTool], list[Dropped]]:
     """Return the tools by key. Of two with one key, the smaller fingerprint wins, so that their order has no effect."""
-    tools: dict[str, Tool] = {}
+    tools: dict[str, ExaminedTool] = {}
     dropped: list[Dropped] = []
-    limit = settings.max_tools
-    if len(definitions) > limit:
-        reason = f"it brings {len(definitions):,} tools; those after the first {limit:,} are left out"
-        dropped.append(Dropped(where=server.title, reason=reason))
-    for number, definition in enumerate(definitions[:limit], start=1):
-        try:
-            tool = normalize_tool(definition, server, settings, owner=owner, live=live)
-        except BadToolError as error:
-            dropped.append(Dropped(where=_describe_place(server, definition, number), reason=error.message))
+    for item in examined:
+        if isinstance(item, Dropped):
+            dropped.append(item)
             continue
-        other = tools.get(tool.key)
+        other = tools.get(item.tool.key)
         if other is not None:
-            same = other.fingerprint == tool.fingerprint
+            same = other.tool.fingerprint == item.tool.fingerprint
             reason = "the same definition comes twice" if same else "another tool of the server has this name"
-            dropped.append(Dropped(where=tool.key, reason=reason))
-            tool = min(other, tool, key=lambda candidate: candidate.fingerprint)
-        tools[tool.key] = tool
-    return tools, tuple(dropped)
+            dropped.append(Dropped(where=item.tool.key, reason=reason))
+        tools[item.tool.key] = min(filter(None, (other, item)), key=lambda candidate: candidate.tool.fingerprint)
+    return tools, dropped
 
 
-def _describe_place(server: Server, definition: object, number: int) -> str:
+def describe_place(server: Server, definition: object, number: int) -> str:
+    """Name a definition that has no key: by its name, or else by its number."""
     name = definition.get("name") if isinstance(definition, Mapping) else None
     return f"{server.title}: {str(name)[:80]!r}" if name else f"{server.title}: tool {number}"

@@ -31,19 +31,34 @@ class JudgedTool:
     """Whether the definition differs from the pinned one."""
 
 
-def judge_tool(tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float) -> JudgedTool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screening:
+    """The result of the screen: for which rules and which definition it holds, and why the tool is poisoned."""
+
+    id: str = ""
+    poison: str = ""
+
+
+def screen_once(tool: Tool, pin: Pin | None) -> Screening:
+    """Screen a definition, unless its pin has the result already: once for each version of the rules."""
+    screening = f"{screen_version()}:{tool.fingerprint}:{_overlay_digest(tool)}"
+    return Screening(id=screening, poison=pin.found if pin and pin.screened == screening else _poison_reason(tool))
+
+
+def judge_tool(
+    tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float, screening: Screening | None = None
+) -> JudgedTool:
     """Decide whether a tool is quarantined, by its pin and by the screen.
 
     An approval covers the approved definition only. A tool that an operator kept out stays out, also when its
-    definition changes. The result of the screen is stored in the pin, so that a definition is screened once for
-    each version of the rules.
+    definition changes. The result of the screen is stored in the pin. `screening` is the result if there is one.
     """
-    screening = f"{screen_version()}:{tool.fingerprint}:{_overlay_digest(tool)}" if screened else ""
-    poison = pin.found if pin and pin.screened == screening else _poison_reason(tool) if screened else ""
+    screening = (screening or screen_once(tool, pin)) if screened else Screening()
+    poison = screening.poison
     if pin is None:
-        first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=screening, found=poison)
+        first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=screening.id, found=poison)
         return JudgedTool(tool=replace(tool, quarantine_reason=poison), pin=first, changed=False)
-    updated = replace(pin, screened=screening, found=poison)
+    updated = replace(pin, screened=screening.id, found=poison)
     changed = pin.fingerprint != tool.fingerprint
     if pin.verdict == "kept_out":
         reason = KEPT_OUT

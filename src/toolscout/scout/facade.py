@@ -81,7 +81,10 @@ class Scout:
         """What keeps the catalogue in step with the live servers, once they are connected."""
         self._search = Search(store=store, embedder=self._embedder, settings=settings)
         self._browser = Browser(store=store, settings=settings)
-        self._calls = CallPipeline(store=store, source_of=self._sources.find, rules=rules, limits=limits, audit=audit)
+        isolation, find = self._indexer.workers, self._sources.find
+        self._calls = CallPipeline(
+            store=store, source_of=find, rules=rules, limits=limits, audit=audit, isolation=isolation
+        )
         self.access = Access(store, rules, limits, audit)
         """The access policy."""
         self.api_keys = ApiKeys(store, audit)
@@ -109,9 +112,8 @@ class Scout:
         those that the config names. `servers` are live servers that the program brings itself, beside the config's.
         """
         settings = settings or Settings.from_env()
-        if store is None:
-            store = "memory:" if tools is not None and not settings.store else settings.store
-        settings = replace(settings, store=store)
+        default = "memory:" if tools is not None and not settings.store else settings.store
+        settings = replace(settings, store=default if store is None else store)
         rules = Rules(read_policy(settings.policy) if settings.policy else None)
         embedder = embedder or open_embedder(settings)
         catalogue = open_store(settings, rules)
@@ -138,6 +140,7 @@ class Scout:
         """End every session, then close the store and the embedder."""
         if self.sync:
             await self.sync.close()
+        await self._indexer.workers.close()
         await self._store.close()
         if self._embedder:
             await self._embedder.close()
@@ -365,8 +368,6 @@ class Scout:
         except ToolNotFoundError:
             raise tool_not_found(key, await self._store.facets(caller, Filter())) from None
 
-    # The servers behind it
-
     async def reach(self, *, caller: Caller | None = None) -> frozenset[str]:
         """Return the servers with a tool that the caller may call. Their resources and prompts are open to them too."""
         return await self._calls.callable_servers(caller or self.caller)
@@ -391,8 +392,7 @@ class Scout:
         return self.sync
 
     def _as(self, caller: Caller | None, user_id: str | None = None) -> Caller:
-        caller = caller or Caller()
-        return caller if user_id is None else replace(caller, user=user_id)
+        return (caller or Caller()) if user_id is None else replace(caller or Caller(), user=user_id)
 
 
 def _each(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -7,19 +7,29 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from toolscout.errors import BadToolError, ServerUnavailableError
 from toolscout.indexing.embed import Embedded, embed_missing
 from toolscout.indexing.enrich import enrich_tool, restamp
-from toolscout.indexing.prepare import PreparedServer, prepare_server, unchanged_server
+from toolscout.indexing.prepare import (
+    Catalogued,
+    PreparedServer,
+    assemble,
+    bound_number,
+    prepare_server,
+    unchanged_server,
+)
 from toolscout.indexing.publish import publish, read_pins, store_pins
 from toolscout.models import LOCAL, Caller, Dropped, IndexReport, Overview, Scope, Server, Tool
 from toolscout.policy.api_keys import KIND as KEY_KIND
 from toolscout.ports import Embedder, Progress, Store, ToolSource
+from toolscout.scout.examination import Examiner
 from toolscout.scout.leases import HeldLeases, Leases
 from toolscout.settings import Settings
 from toolscout.telemetry import AuditLog
 from toolscout.tool_keys import assign_slugs, server_slug
+from toolscout.worker import WorkerPool
 
 
 class Indexer:
@@ -35,6 +45,9 @@ class Indexer:
         self._embedder = embedder
         self._settings = settings
         self._audit = audit or AuditLog()
+        self.workers = WorkerPool()
+        """Processes for work on strangers' text. Whoever made the indexer closes them."""
+        self._examiner = Examiner(self.workers, settings)
         self.leases = Leases(store, settings)
 
     async def index(
@@ -169,17 +182,14 @@ class Indexer:
                 raise
             return unchanged_server(server, stamps, error.message)
         pins = await read_pins(self._store, scope, slug)
-        prepared = await asyncio.to_thread(
-            prepare_server,
-            server,
-            definitions,
-            stamps,
-            self._settings,
-            owner=scope.owner,
-            live=live,
-            pins=pins,
-            now=time.time(),
-        )
+        if live:
+            catalogued = Catalogued(stamps=stamps, pins=pins)
+            bounded, dropped = bound_number(server, definitions, self._settings)
+            examined = await self._examiner.examine(server, bounded, catalogued, owner=scope.owner)
+            work = partial(assemble, server, examined, catalogued, self._settings, dropped=dropped)
+        else:
+            work = partial(prepare_server, server, definitions, stamps, self._settings, owner=scope.owner, pins=pins)
+        prepared = await asyncio.to_thread(work, now=time.time())
         replaced = prepared.changed_definitions | (stamps.keys() - prepared.keys)
         await store_pins(self._store, scope, {pin.key: pin for pin in prepared.pins}, pins, replaced=replaced)
         return prepared

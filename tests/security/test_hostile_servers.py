@@ -1,0 +1,219 @@
+"""A hostile server attacks a running scout with its definitions while calls to a healthy server go on. None fails."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from downstreams import bounded_memory, fake
+from embedders import HashEmbedder
+from guarantees import guarantee
+from toolscout import Scout, Settings
+from toolscout.arguments import validate_arguments
+from toolscout.config import Config, ServerConfig
+from toolscout.errors import InvalidArgumentsError
+from toolscout.execution import argument_check
+from toolscout.jsonrpc_lines import MAX_VALUES, ValueCounter, has_too_many_values
+from toolscout.ports import WorkStoppedError
+from toolscout.schema_cost import cost_of
+from toolscout.worker import WorkerPool
+
+pytestmark = pytest.mark.process
+
+HOSTILE = str(Path(__file__).parent.parent / "hostile_server.py")
+LEAST_CALLS = 50
+SETTINGS = Settings(store="memory:", reindex_interval_s=0.05, connect_timeout_s=20.0)
+
+
+def hostile(attack: str) -> ServerConfig:
+    return ServerConfig(title="hostile", transport="stdio", command=sys.executable, args=(HOSTILE, attack))
+
+
+@asynccontextmanager
+async def attacked(folder: Path, attack: str) -> AsyncIterator[Scout]:
+    """Open a scout over a healthy server, and add a hostile one while the healthy one is called without a break.
+
+    A healthy call that takes longer than its `timeout_s` fails, and with it the test.
+    """
+    healthy = fake(folder, "healthy", "--names", "echo", timeout_s=1.5).config
+    calls = 0
+    done = asyncio.Event()
+
+    async def call_healthy(scout: Scout) -> None:
+        nonlocal calls
+        while calls < LEAST_CALLS or not done.is_set():
+            await scout.call_tool("healthy__echo", {"text": "hello"})
+            calls += 1
+            await asyncio.sleep(0.005)
+
+    async with Scout.open(Config(servers=(healthy,)), settings=SETTINGS, embedder=HashEmbedder()) as scout:
+        task = asyncio.create_task(call_healthy(scout))
+        try:
+            sync = await scout.connect(Config(servers=(healthy, hostile(attack))))
+            async with asyncio.timeout(60):
+                await sync.settled()
+            yield scout
+        finally:
+            done.set()
+            await task
+    assert calls >= LEAST_CALLS
+
+
+def reasons(scout: Scout) -> str:
+    assert scout.sync is not None
+    return " ".join(item.reason for report in scout.sync.reports for item in report.dropped)
+
+
+@guarantee("fault:index")
+@pytest.mark.parametrize(("attack", "reason"), [("meta", "bytes"), ("dense", ""), ("many", ""), ("values", "")])
+async def test_no_definition_delays_the_calls_of_another_server(tmp_path, attack, reason):
+    with bounded_memory(200):
+        async with attacked(tmp_path, attack) as scout:
+            assert reason in reasons(scout)
+            keys = {match.tool.key for match in await scout.list_tools(page_size=100)}
+    assert "healthy__echo" in keys
+
+
+@guarantee("fault:index")
+async def test_a_definition_whose_check_takes_too_long_is_dropped_and_the_rest_is_indexed(tmp_path, monkeypatch):
+    from toolscout.scout import examination
+
+    monkeypatch.setattr(examination, "_PART_S", 0.001)
+    monkeypatch.setattr(examination, "_TOOL_S", 0.001)
+    async with attacked(tmp_path, "dense") as scout:
+        assert "took longer than" in reasons(scout)
+        assert "others of the server took too long" in reasons(scout)
+
+
+@guarantee("fault:schema")
+async def test_no_schema_holds_the_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(argument_check, "CHECK_S", 0.5)
+    async with attacked(tmp_path, "schemas") as scout:
+        for name, arguments in (
+            ("pattern", {"a": "a" * 64 + "b"}),
+            ("ladder", {"a": 1}),
+            ("unique", {"a": [{"n": number} for number in range(20_000)]}),
+        ):
+            with pytest.raises(InvalidArgumentsError, match="cannot be checked"):
+                await scout.call_tool(f"hostile__{name}", arguments)
+        # The same tools still work with arguments that can be checked, and say what is wrong with others.
+        assert (await scout.call_tool("hostile__pattern", {"a": "aaa"})).result["content"]
+        assert (await scout.call_tool("hostile__unique", {"a": [1, 2]})).result["content"]
+        with pytest.raises(InvalidArgumentsError, match="does not match"):
+            await scout.call_tool("hostile__pattern", {"a": "b"})
+        with pytest.raises(InvalidArgumentsError, match="must be integer"):
+            await scout.call_tool("hostile__plain", {"a": "x"})
+
+
+@guarantee("fault:schema")
+@pytest.mark.parametrize(
+    ("pattern", "cheap"),
+    [
+        ("^[a-z0-9-]+$", True),
+        (r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2})?$", True),
+        ("^(yes|no)$", True),
+        ("(a+)+$", False),
+        ("^(a|a)*$", False),
+        ("^(.*)(.*)(.*)(.*)x$", False),
+        ("a?" * 30 + "a" * 30, False),
+        (r"^(?=.*\d).+$", False),
+        (r"^(.+)\1$", False),
+        ("^(([a-z])+.)+[A-Z]([a-z])+$", False),
+    ],
+)
+def test_only_patterns_that_cannot_backtrack_for_long_are_checked_in_place(pattern, cheap):
+    cost = cost_of({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}})
+    assert cost.allows({"a": "x" * 100}) is cheap
+
+
+@guarantee("fault:schema")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}},
+        {"$ref": "https://example.com/schema"},
+        {"unevaluatedProperties": False},
+        {"anyOf": [{"type": "object"}] * 1_000},
+        {"properties": {"a": {"pattern": "x" * 1_000}}},
+    ],
+)
+def test_a_schema_of_unknown_cost_is_never_checked_in_place(schema):
+    assert not cost_of(schema).allows({})
+
+
+@guarantee("fault:schema")
+async def test_what_is_checked_apart_has_the_same_result_as_in_place(make_tool):
+    pool = WorkerPool()
+    tool = make_tool({"type": "object", "properties": {"a": {"type": "integer"}}, "unevaluatedProperties": False})
+    try:
+        for arguments in ({"a": 1}, {"a": "1"}, '{"a": 1}', {"arguments": {"a": 1}}):
+            apart = await argument_check.check_arguments(tool, arguments, pool)
+            assert apart == validate_arguments(tool, arguments)
+        wrongs: tuple[Any, ...] = ({"a": "x"}, {"b": 1}, [], "x")
+        for wrong in wrongs:
+            with pytest.raises(InvalidArgumentsError) as here:
+                validate_arguments(tool, wrong)
+            with pytest.raises(InvalidArgumentsError) as there:
+                await argument_check.check_arguments(tool, wrong, pool)
+            assert (there.value.message, there.value.details) == (here.value.message, here.value.details)
+    finally:
+        await pool.close()
+
+
+@pytest.fixture
+def make_tool():
+    from toolscout.models import Tool
+
+    def make(schema: dict[str, Any]) -> Tool:
+        return Tool(
+            key="a__b", id="a__b", server="a", server_title="a", name="b", input_schema=schema, fingerprint="f" * 64
+        )
+
+    return make
+
+
+@guarantee("fault:index")
+async def test_work_of_one_server_is_stopped_and_delays_no_other(tmp_path):
+    import re
+
+    pool = WorkerPool()
+    try:
+        slow = [
+            asyncio.create_task(pool.run(re.search, "(a+)+$", "a" * 64 + "b", owner="hostile", timeout_s=0.5))
+            for _ in range(4)
+        ]
+        assert await pool.run(re.escape, "a.b", owner="healthy", timeout_s=10.0) == r"a\.b"
+        assert not any(task.done() for task in slow[1:])
+        results = await asyncio.gather(*slow, return_exceptions=True)
+        assert all(isinstance(result, WorkStoppedError) for result in results)
+    finally:
+        await pool.close()
+
+
+@guarantee("fault:index")
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1_000])
+def test_values_are_counted_without_parsing(step):
+    import json
+
+    value = {"a,[{": ['\\"[,', "\\", 'x"', [], {}, [[1, 2], {"b\\": "\\\\"}]], "c": None}
+    data = json.dumps(value).encode()
+    counter = ValueCounter()
+    for at in range(0, len(data), step):
+        counter.feed(data[at : at + step])
+    assert counter.count == 15
+
+
+@guarantee("fault:index")
+def test_a_long_text_with_many_commas_is_not_taken_for_many_values():
+    import json
+
+    text = json.dumps({"text": ', [{"' * MAX_VALUES}).encode()
+    assert not has_too_many_values(text)
+    assert has_too_many_values(b"[" + b"[]," * MAX_VALUES + b"0]")
