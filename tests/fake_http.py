@@ -25,6 +25,8 @@ class FakeHttp(ThreadingHTTPServer):
         self.connections = 0
         self.token: str | None = None
         """The bearer token that /mcp requires."""
+        self.elsewhere: dict[str, str] = {}
+        """Other origins that its OAuth "metadata" or token "endpoint" are said to be at."""
         self.endless: str | None = None
         """Where bodies never end and call themselves events: "errors", "metadata" or "token"."""
         self.sent_bytes = 0
@@ -84,10 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.startswith("/.well-known/") and self.server.endless == "metadata":
             self.pour(200)
         elif self.path == "/.well-known/oauth-protected-resource":
-            meta = {"resource": f"{self.server.origin}/mcp", "authorization_servers": [self.server.origin]}
+            issuer = self.server.elsewhere.get("metadata", self.server.origin)
+            meta = {"resource": f"{self.server.origin}/mcp", "authorization_servers": [issuer]}
             self.reply(200, meta)
         elif self.path == "/.well-known/oauth-authorization-server":
-            self.reply(200, {"issuer": self.server.origin, "token_endpoint": f"{self.server.origin}/token"})
+            endpoint = self.server.elsewhere.get("endpoint", self.server.origin)
+            self.reply(200, {"issuer": self.server.origin, "token_endpoint": f"{endpoint}/token"})
         else:
             self.reply(405)
 

@@ -10,7 +10,7 @@ import pytest
 from downstreams import QUICK, opened
 from fake_http import fake_http
 from guarantees import guarantee
-from toolscout.config import ServerConfig
+from toolscout.config import OAuthConfig, ServerConfig
 from toolscout.downstream import egress
 from toolscout.downstream.connect import Endpoint, connect
 from toolscout.downstream.egress import CheckedBackend, CheckedTransport, check_address, resolve
@@ -90,10 +90,34 @@ def test_private_addresses_are_allowed_if_the_config_says_so(address):
 
 
 @pytest.mark.parametrize(
-    "address", ["169.254.169.254", "0.0.0.0", "::", "fe80::1", "224.0.0.1", "::ffff:169.254.169.254"]
+    "address",
+    [
+        *("169.254.169.254", "0.0.0.0", "::", "fe80::1", "224.0.0.1", "::ffff:169.254.169.254"),
+        *("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254"),
+        *("::ffff:168.63.129.16", "64:ff9b::168.63.129.16", "::ffff:0:169.254.169.254", "::ffff:0:192.0.0.192"),
+        *("64:ff9b:1::a9fe:a9fe", "2002:a83f:8110::", "::168.63.129.16"),
+    ],
 )
 def test_metadata_and_unspecified_addresses_are_always_refused(address):
     assert not check_address(address, private=True)
+    assert not check_address(address, private=False)
+
+
+@pytest.mark.parametrize("pointed", ["metadata", "endpoint"])
+async def test_private_frees_the_hosts_of_the_config_and_none_that_the_server_names(pointed):
+    with fake_http() as server, fake_http() as other:
+        server.token = "T1"
+        server.elsewhere = {pointed: other.origin}
+        oauth = OAuthConfig(client_id="me", client_secret="secret")
+        async with opened(web(f"{server.origin}/mcp", private=True, oauth=oauth), ready=False) as here:
+            await here.state("web", "failed")
+        assert other.connections == 0
+        # An address of the operator's own is another matter.
+        other.token = server.token
+        oauth = OAuthConfig(client_id="me", client_secret="secret", token_url=f"{other.origin}/token")
+        async with opened(web(f"{server.origin}/mcp", private=True, oauth=oauth)) as here:
+            await here.call("web", "echo")
+        assert other.connections == 1
 
 
 def web(url, **fields):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -23,6 +23,14 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 _IDLE_S = 4.0  # common servers close idle connections after 5 s, and no call should meet a closing one
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
+_TRANSLATED_HERE = ipaddress.IPv6Network("64:ff9b:1::/48")
+_STATELESS = ipaddress.IPv6Network("::ffff:0:0:0/96")
+_METADATA = frozenset(
+    map(ipaddress.ip_address, ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"))
+)
+"""Addresses at which clouds give credentials to whoever asks from inside. Link-local ones are refused anyway."""
+
+Origin = tuple[str, int]
 _ERRORS: Mapping[type[Exception], type[httpx2.TransportError]] = {
     httpcore2.ConnectError: httpx2.ConnectError,
     httpcore2.ConnectTimeout: httpx2.ConnectTimeout,
@@ -44,11 +52,11 @@ _ERRORS: Mapping[type[Exception], type[httpx2.TransportError]] = {
 def check_address(address: str, *, private: bool) -> bool:
     """Return whether we may connect to an address: always to public ones, to private ones if the config allows it."""
     target = _unwrap_ipv4(ipaddress.ip_address(address.split("%")[0]))
-    if target.is_unspecified or target.is_multicast or target.is_link_local:
+    if target in _METADATA or target.is_unspecified or target.is_multicast or target.is_link_local:
         return False
     if (
         isinstance(target, ipaddress.IPv6Address)
-        and (target.is_site_local or target in _COMPATIBLE)
+        and (target.is_site_local or target in _COMPATIBLE or target in _TRANSLATED_HERE)
         and not target.is_loopback
     ):
         return False
@@ -61,13 +69,23 @@ def _unwrap_ipv4(address: _Address) -> _Address:
         return address
     if address.ipv4_mapped:
         return address.ipv4_mapped
-    if address in _TRANSLATED:
+    if address in _TRANSLATED or address in _STATELESS:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if address.sixtofour:
         return address.sixtofour
     if address.teredo:
         return address.teredo[1]
     return address
+
+
+def origin_of(url: str) -> Origin:
+    """Return the host and port that a URL leads to, as the HTTP client writes them."""
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        return "", 0  # the request will fail with the same error
+    port = parsed.port or {"https": 443}.get(parsed.scheme, 80)
+    return parsed.raw_host.decode("ascii").lower(), port
 
 
 async def lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
@@ -91,10 +109,14 @@ async def resolve(host: str, port: int, *, private: bool) -> list[str]:
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """A network backend that connects to checked addresses only."""
+    """A network backend that connects to checked addresses only.
 
-    def __init__(self, *, private: bool) -> None:
+    With `origins`, `private` holds for these hosts and ports alone: those of the config, not those that a server names.
+    """
+
+    def __init__(self, *, private: bool, origins: Collection[Origin] | None = None) -> None:
         self._private = private
+        self._origins = origins
         self._inner = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
@@ -108,7 +130,8 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         """Resolve a host, check all its addresses and connect to the first that answers."""
         try:
             async with asyncio.timeout(timeout):
-                addresses = await resolve(host, port, private=self._private)
+                private = self._private and (self._origins is None or (host.lower(), port) in self._origins)
+                addresses = await resolve(host, port, private=private)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout("no address in time") from error
         failure = httpcore2.ConnectError("no address")
@@ -137,10 +160,10 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """An HTTP transport whose every connection, redirects included, goes through the check."""
 
-    def __init__(self, *, private: bool, connections: int = 24) -> None:
+    def __init__(self, *, private: bool, origins: Collection[Origin] | None = None, connections: int = 24) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=httpx2.create_ssl_context(trust_env=False),
-            network_backend=CheckedBackend(private=private),
+            network_backend=CheckedBackend(private=private, origins=origins),
             max_connections=connections,
             keepalive_expiry=_IDLE_S,
             http1=True,

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.inbound import MCP_METHOD_HEADER
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.egress import CheckedTransport
+from toolscout.downstream.egress import CheckedTransport, origin_of
 from toolscout.downstream.in_flight import MAX_PAUSE_S, call_timeout_s
 from toolscout.downstream.oauth import GatewayTokenAuth
 from toolscout.errors import ServerUnavailableError
@@ -139,7 +139,11 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         With `contained`, a failed request fails one call. Otherwise it ends the session. `transport` replaces the
         network in tests.
         """
-        inner = transport or CheckedTransport(private=config.private, connections=config.concurrency * 2 + 8)
+        token_url = config.oauth.token_url if config.oauth else None
+        origins = {origin_of(url) for url in (config.url, token_url) if url}
+        inner = transport or CheckedTransport(
+            private=config.private, origins=origins, connections=config.concurrency * 2 + 8
+        )
         # A call ends at its own deadline. This limit, a little later, frees the connection.
         silence_s = call_timeout_s(config, settings) + _CONNECT_S
         super().__init__(
