@@ -95,3 +95,13 @@ async def test_suggestions_are_the_same_in_every_insertion_order(
             return raised.value.suggestions
 
     assert await suggested(sample_rows[:30]) == await suggested(sample_rows[:30][::-1])
+
+
+async def test_many_unknown_keys_are_counted_and_more_than_a_page_is_refused(sample_scout: Scout) -> None:
+    unknown = [f"github__nothing_{number}" for number in range(100)]
+    answer = await sample_scout.get_tool_details(["github__create_issue", *unknown])
+    assert len(answer) == 1
+    assert len(answer.suggestions) == 4
+    assert answer.suggestions[-1] == "97 other keys do not exist either"
+    with pytest.raises(InvalidValueError, match="from 1 to 200"):
+        await sample_scout.get_tool_details([f"x__{number}" for number in range(1_000)])

@@ -266,7 +266,7 @@ async def test_a_key_that_was_just_looked_up_costs_no_query_for_a_second():
 
 @guarantee("access:fails-closed")
 async def test_any_failure_of_authentication_denies_access(tools):
-    async def broken(_number):
+    async def broken(_number, _secret):
         raise ZeroDivisionError
 
     async with guarded({"acme": [tools]}) as served:
@@ -276,7 +276,7 @@ async def test_any_failure_of_authentication_denies_access(tools):
         assert await verifier.verify_token("x.y.z") is None
 
 
-async def no_key(_key: str) -> None:
+async def no_key(_key: str, _secret: str) -> None:
     """Find no API key."""
 
 
@@ -327,3 +327,31 @@ async def test_what_is_remembered_of_a_token_ends_with_it_and_with_the_issuers_k
     assert await verifier.verify_token(issuer.token())
     assert await verifier.verify_token(long) is None
     assert long not in repr(vars(verifier))
+
+
+@guarantee("auth:token")
+async def test_two_authorization_headers_are_refused(tools):
+    async with guarded({"acme": [tools]}) as served:
+        key = await served.key("acme")
+        headers = [("Authorization", f"Bearer {key}"), ("Authorization", f"Bearer {key}")]
+        assert (await served.http.post(served.url, content=b"{}", headers=headers)).status_code == 400
+        assert await served.names(key)
+
+
+@guarantee("auth:token")
+async def test_a_wrong_secret_does_not_mark_a_key_as_used(tools):
+    async with guarded({"acme": [tools]}) as served:
+        key = await served.key("acme")
+        wrong = key[:-4] + ("aaaa" if not key.endswith("aaaa") else "bbbb")
+        assert (await served.ask(wrong, "tools/list")).status_code == 401
+        assert [item.last_used_at for item in await served.scout.api_keys.list_all()] == [None]
+        served.clock.now += 60
+        assert (await served.ask(key, "tools/list")).status_code == 200
+        assert [item.last_used_at is None for item in await served.scout.api_keys.list_all()] == [False]
+
+
+@guarantee("auth:token")
+async def test_health_says_nothing_about_the_gateway(tools):
+    async with guarded({"acme": [tools]}) as served:
+        answer = await served.http.get(served.url.removesuffix("/mcp") + "/health")
+    assert answer.json() == {"status": "ok"}

@@ -106,7 +106,7 @@ async def test_keys_that_do_not_exist_push_out_none_that_does() -> None:
     text, key = mint_key(tenant="acme", now=time.time())
     kept, down = {key.id: key}, False
 
-    async def find(number: str) -> ApiKey | None:
+    async def find(number: str, _secret: str) -> ApiKey | None:
         if down:
             raise StoreError("away", hint="")
         return kept.get(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import signal
@@ -14,6 +15,7 @@ from downstreams import fake
 from guarantees import guarantee
 from serving import serving, write_config
 from toolscout.errors import InvalidValueError
+from toolscout.gateway import http_listener
 from toolscout.gateway.address import parse_address, requires_authentication
 from toolscout.gateway.host_check import allowed_hosts
 
@@ -243,3 +245,46 @@ def test_a_port_that_is_in_use_is_a_clear_error(toolscout, gateway, tmp_path):
     ran = toolscout("serve", "--http", str(gateway.port), "--store", f"sqlite:///{tmp_path / 'c.db'}")
     assert ran.code == 2
     assert "cannot listen" in ran.err
+
+
+@guarantee("egress:origin")
+@pytest.mark.parametrize("host", ["127.0.0.2", "0:0:0:0:0:0:0:1", "::1", "::ffff:127.0.0.1", "LOCALHOST", "localhost."])
+def test_every_spelling_of_this_machine_has_the_check_of_host(host):
+    allowed = allowed_hosts(host, 8080)
+    assert allowed.hosts is not None
+    assert "evil.example:8080" not in allowed.hosts
+    assert not requires_authentication(host, auth=False, issuer="", insecure_no_auth=False)
+    assert {"127.0.0.1:8080", "[::1]:8080"} <= allowed.hosts
+
+
+@guarantee("egress:origin")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "127.0.0.1.evil.example", "localhost.evil.example"])
+def test_no_other_host_is_taken_for_this_machine(host):
+    assert allowed_hosts(host, 8080).hosts is None
+    assert requires_authentication(host, auth=False, issuer="", insecure_no_auth=False)
+
+
+@guarantee("load:limits")
+@pytest.mark.parametrize(
+    "start",
+    [b"", b"POST /mcp HT", b"POST /mcp HTTP/1.1\r\nHost: x\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n|GET /hea"],
+    ids=["nothing", "half a line", "half the headers", "half a second request"],
+)
+async def test_half_a_request_does_not_hold_a_connection(start, monkeypatch):
+    monkeypatch.setattr(http_listener, "HEADERS_S", 0.2)
+
+    async def app(_scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    with http_listener.bind("127.0.0.1", 0) as listener:
+        async with http_listener.serve_in_background(app, listener):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+            first, _, rest = start.rpartition(b"|")
+            async with asyncio.timeout(4):  # less than uvicorn's own limit for a connection without requests
+                if first:
+                    writer.write(first)
+                    assert b"200" in await reader.readuntil(b"\r\n\r\n")
+                writer.write(rest)
+                assert await reader.read() == b""
+            writer.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,8 @@ from guarantees import guarantee
 from raw_client import raw_client, text_of
 from scripted import text
 from toolscout.errors import CallError
+from toolscout.policy.policy_file import Policy
+from toolscout.settings import Settings
 
 pytestmark = guarantee("proto:dual-era")
 
@@ -177,3 +180,27 @@ async def test_a_pending_call_ends_with_the_gateway(open_gateway, demo):
     with suppress(TimeoutError):
         await asyncio.wait_for(ended.wait(), 5)
     assert ended.is_set()
+
+
+@guarantee("audit:every-call")
+async def test_a_guessed_state_leaves_an_audit_line_and_a_denied_call_is_not_continued(open_gateway, demo, tmp_path):
+    demo.tool("ask", asking("legacy", "elicitation/create", FORM))
+    params = {"name": "call_tool", "arguments": {"name": "demo__ask"}}
+    reply = {"question": {"action": "accept", "content": {"name": "Ada"}}}
+    log = tmp_path / "audit.jsonl"
+    settings = Settings(reindex_interval_s=0.05, audit=str(log))
+    async with (
+        open_gateway(demo, settings=settings) as opened,
+        raw_client(opened.server, "2026-07-28", capabilities={"elicitation": {}}) as client,
+    ):
+        first = await client.request("tools/call", params)
+        guess = {**params, "requestState": first["requestState"][:-2] + "xx", "inputResponses": reply}
+        assert (await client.request("tools/call", guess))["isError"] is True
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        assert [(line["tool"], line["decision"]) for line in lines] == [("demo__ask", "refused")]
+        opened.scout.access.apply_policy(Policy())
+        resumed = {**params, "requestState": first["requestState"], "inputResponses": reply}
+        assert (await client.request("tools/call", resumed))["isError"] is True
+        assert (await client.request("tools/call", resumed))["isError"] is True
+    outcomes = [json.loads(line).get("outcome") for line in log.read_text().splitlines()]
+    assert "ok" not in outcomes

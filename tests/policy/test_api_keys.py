@@ -63,13 +63,14 @@ async def scout() -> Any:
 
 
 async def test_the_last_use_is_remembered_and_undoes_no_revocation(scout: Scout) -> None:
-    _, key = await scout.api_keys.create(tenant="acme")
+    text, key = await scout.api_keys.create(tenant="acme")
+    _, secret = split_token(text) or ("", "")
     assert (await scout.api_keys.list_all())[0].last_used_at is None
-    await asyncio.gather(*(scout.api_keys.find(key.id) for _ in range(5)), scout.api_keys.revoke(key.id))
+    await asyncio.gather(*(scout.api_keys.find(key.id, secret) for _ in range(5)), scout.api_keys.revoke(key.id))
     (kept,) = await scout.api_keys.list_all("acme")
     assert kept.revoked_at is not None
     assert kept.last_used_at is not None
-    record = await scout.api_keys.find(key.id)
+    record = await scout.api_keys.find(key.id, secret)
     assert record is not None
     assert not record.usable(0.0)
 
@@ -78,7 +79,7 @@ async def test_keys_are_listed_the_newest_first_and_by_tenant(scout: Scout) -> N
     made = [(await scout.api_keys.create(tenant=tenant))[1].id for tenant in ("a", "b", "a")]
     assert [key.id for key in await scout.api_keys.list_all()] == made[::-1]
     assert [key.id for key in await scout.api_keys.list_all("a")] == [made[2], made[0]]
-    assert await scout.api_keys.find("nothing") is None
+    assert await scout.api_keys.find("nothing", "") is None
     with pytest.raises(ToolNotFoundError) as caught:
         await scout.api_keys.revoke(made[0][:-1])
     assert made[0] in caught.value.suggestions

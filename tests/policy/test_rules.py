@@ -76,6 +76,13 @@ def test_read_only_lets_through_what_a_trusted_server_declares(tool: Make) -> No
     assert judged(ANN, tool(read_only=True))
 
 
+@pytest.mark.parametrize("name", ["deleteRepo", "DELETE_REPO", "Delete_repo"])
+def test_globs_ignore_case(tool: Make, name: str) -> None:
+    denied = rules('[[allow]]\nwho = ["anyone"]\n[[deny]]\nwho = ["anyone"]\ntools = ["delete*", "DELETE_R*"]')
+    assert not denied(ANN, tool(name))
+    assert denied(ANN, tool("list_repos"))
+
+
 def test_permission_to_see_is_not_permission_to_call(tool: Make) -> None:
     judged = rules('[[allow]]\nwho = ["anyone"]\nmay = "see"\n[[allow]]\nwho = ["user:ann"]')
     assert judged.may_call(ANN, tool())

@@ -28,6 +28,8 @@ from toolscout.suggestions import tool_not_found
 
 EXPLICIT, CATEGORY, TAGS, SIMILAR = 4, 3, 2, 1
 """Relations between tools, the strongest first."""
+_MAX_SUGGESTED = 3
+_MAX_UNKNOWN_CHARS = 300
 _NEAREST = 200
 """How many of the nearest tools by vector can be related as similar."""
 _DEFAULT_CATEGORY = "general"
@@ -76,14 +78,18 @@ class Browser:
         keys = list(dict.fromkeys([names] if isinstance(names, str) else names))
         if not keys:
             raise InvalidValueError("no key is given", hint="name at least one; a search finds them")
+        check_count("names", len(keys), self.settings.max_limit)
         tools = await self.store.tools(caller, keys)
         present = [tools[key] for key in keys if key in tools]
         visible = await self.store.facets(caller, Filter()) if len(present) < len(keys) else ()
-        errors = [tool_not_found(key, visible) for key in keys if key not in tools]
+        unknown = [key for key in keys if key not in tools]
+        errors = [tool_not_found(key[:_MAX_UNKNOWN_CHARS], visible) for key in unknown[:_MAX_SUGGESTED]]
         if not present:
             raise errors[0]
         overview = await self.store.overview(caller)
         suggestions = [f"{error.message}; nearest: {', '.join(error.suggestions) or 'none'}" for error in errors]
+        if len(unknown) > _MAX_SUGGESTED:
+            suggestions.append(f"{len(unknown) - _MAX_SUGGESTED} other keys do not exist either")
         return answer_unranked(present, tools, overview, "full", matched=len(present), suggestions=suggestions)
 
     async def _filtered(self, narrow: Filter, detail: Detail, caller: Caller) -> Sequence[Facets]:

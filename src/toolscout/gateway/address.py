@@ -23,7 +23,7 @@ def requires_authentication(host: str, *, auth: bool, issuer: str, insecure_no_a
             "--insecure-no-auth contradicts --auth and TOOLSCOUT_AUTH_ISSUER",
             hint="remove --insecure-no-auth, or remove the other two",
         )
-    return not insecure_no_auth and (auth or bool(issuer) or not _is_loopback(host))
+    return not insecure_no_auth and (auth or bool(issuer) or not is_loopback(host))
 
 
 def no_credentials(host: str) -> SettingError:
@@ -35,10 +35,14 @@ def no_credentials(host: str) -> SettingError:
     )
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine, in any spelling: `127.0.0.2`, the long form of `::1`, `localhost`."""
+    host = host.lower().removesuffix(".").removeprefix("[").removesuffix("]")
+    if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address.is_loopback or bool(mapped and mapped.is_loopback)

@@ -65,7 +65,7 @@ class CallForwarder:
         state = params.get("requestState")
         outcome: CallResult | dict[str, Any]
         if isinstance(state, str) and state.startswith(STATE_PREFIX):
-            outcome = await self._pending.resume(key, state, params.get("inputResponses"), client, caller)
+            outcome = await self._resume(key, state, request)
         elif not client.modern:
             outcome = await _answer_questions(send, client, extra)
         elif client.can_answer:
@@ -73,6 +73,20 @@ class CallForwarder:
         else:
             outcome = await send(client, extra)
         return self._finish(outcome, caller) if isinstance(outcome, CallResult) else outcome
+
+    async def _resume(self, key: str, state: str, request: ToolRequest) -> CallResult | dict[str, Any]:
+        """Go on with a pending call. What is refused leaves an audit line, as a refused call does."""
+        caller = request.caller
+        try:
+            self._pending.find(key, state, caller)
+            if not await self._scout.access.may_call(caller, key):
+                self._pending.cancel(state)
+                raise CallError("the call may not be continued", hint="the operator has denied it meanwhile")
+        except CallError:
+            self._scout.access.record_unlisted_call(caller, key, request.params.get("inputResponses"))
+            raise
+        responses = request.params.get("inputResponses")
+        return await self._pending.resume(key, state, responses, request.client, caller)
 
     def close(self) -> None:
         """Cancel every call that waits for an answer."""

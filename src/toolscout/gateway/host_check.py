@@ -6,12 +6,15 @@ A web page can send requests to a server on the user's machine, also by a DNS na
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolscout.gateway.address import is_loopback
 from toolscout.gateway.denied import note_reason
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -30,8 +33,8 @@ def allowed_hosts(
     host: str, port: int, *, more_hosts: Iterable[str] = (), more_origins: Iterable[str] = ()
 ) -> AllowedHosts:
     """Return the allowed names: on loopback the local ones, on other addresses those that the operator lists."""
-    local = host in LOOPBACK
-    names = [_bracketed(name) for name in (LOOPBACK if local else ())]
+    local = is_loopback(host)
+    names = [_bracketed(name) for name in ((*LOOPBACK, *_spellings(host)) if local else ())]
     hosts = {f"{name}:{port}" for name in names} | {name.lower() for name in more_hosts}
     origins = {f"http://{name}:{port}" for name in names} | {origin.lower().rstrip("/") for origin in more_origins}
     return AllowedHosts(hosts=frozenset(hosts) if local or hosts else None, origins=frozenset(origins))
@@ -70,6 +73,13 @@ class HostCheck:
 
 def _printable(values: list[str]) -> str:
     return ascii(" ".join(values)[:200])
+
+
+def _spellings(host: str) -> Iterable[str]:
+    """Return an address as it was given, and as browsers write it."""
+    yield host.lower()
+    with suppress(ValueError):
+        yield ipaddress.ip_address(host).compressed
 
 
 def _bracketed(host: str) -> str:

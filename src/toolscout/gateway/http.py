@@ -43,7 +43,7 @@ def make_app(
             yield
 
     async def health(_request: Request) -> JSONResponse:
-        return JSONResponse({"status": "ok", "version": gateway.server.version})
+        return JSONResponse({"status": "ok"})
 
     endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
     if authentication is not None:

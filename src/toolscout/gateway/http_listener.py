@@ -8,12 +8,17 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+import h11
 import uvicorn
 from h11 import LocalProtocolError
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from toolscout.errors import SettingError
+
+HEADERS_S = 20.0
+"""How long the rest of a request may take once it has begun, its body included."""
 
 _log = logging.getLogger("toolscout")
 
@@ -27,6 +32,54 @@ class SignalFreeServer(uvicorn.Server):
         yield
 
 
+class PatientProtocol(H11Protocol):
+    """HTTP/1.1 that closes a connection on which a request began and does not go on, so that nobody can hold many."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes, and wait for the rest of a request that they begin."""
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:
+            self._stop_waiting()
+        if self._is_waiting():
+            self._expect()
+
+    def _is_waiting(self) -> bool:
+        """Return whether a part of a request is missing: the rest of its headers, or of its body."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None:
+            return True
+        if cycle.response_complete:
+            return bool(self.conn.trailing_data[0]) or self.conn.their_state is not h11.IDLE
+        return bool(cycle.more_body)
+
+    def _expect(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEADERS_S, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self._is_waiting() and not self.transport.is_closing():
+            self.transport.close()
+
+
 def make_server(app: ASGIApp, *, grace_s: int) -> SignalFreeServer:
     """Build the server of an application. When it stops, it waits `grace_s` for open requests."""
     config = uvicorn.Config(
@@ -35,6 +88,7 @@ def make_server(app: ASGIApp, *, grace_s: int) -> SignalFreeServer:
         access_log=False,
         server_header=False,
         ws="none",
+        http=PatientProtocol,
         timeout_graceful_shutdown=grace_s,
     )
     return SignalFreeServer(config)

@@ -81,14 +81,25 @@ class PendingCalls:
         call.task = asyncio.ensure_future(_run(start, call))
         return await self._wait(call)
 
-    async def resume(
-        self, key: str, state: str, responses: Any, client: RequestClient, caller: Caller
-    ) -> CallResult | dict[str, Any]:
-        """Answer a pending call and continue it. Unknown, expired and foreign states give the same error."""
+    def find(self, key: str, state: str, caller: Caller) -> PendingCall:
+        """Return a pending call. Unknown, expired and foreign states give the same error."""
         self._cancel_expired()
         call = self._calls.get(state)
         if call is None or (call.key, call.owner) != (key, owner_of(caller)):
             raise CallError("no call is pending under this requestState", hint="call the tool again without it")
+        return call
+
+    def cancel(self, state: str) -> None:
+        """End a pending call."""
+        call = self._calls.pop(state, None)
+        if call and call.task:
+            call.task.cancel()
+
+    async def resume(
+        self, key: str, state: str, responses: Any, client: RequestClient, caller: Caller
+    ) -> CallResult | dict[str, Any]:
+        """Answer a pending call and continue it."""
+        call = self.find(key, state, caller)
         call.answer(responses)
         del self._calls[state]
         call.client = client

@@ -62,7 +62,7 @@ class Limits:
         identity = ("key", caller.key) if caller.key else ("user", caller.user or "")
         yield ("caller", caller.tenant, *identity), self._policy.caller
         for glob, limit in self._policy.tools:
-            if fnmatchcase(key, glob):
+            if fnmatchcase(key.casefold(), glob.casefold()):
                 yield ("tool", caller.tenant, key), limit
                 return
 

@@ -180,7 +180,7 @@ def _any_match(globs: tuple[str, ...], *names: str) -> bool:
 
 @lru_cache(maxsize=_MAX_GLOBS)
 def _matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
-    return re.compile("|".join(map(translate, globs)) or r"(?!)").match
+    return re.compile("|".join(map(translate, globs)) or r"(?!)", re.IGNORECASE).match
 
 
 def _hidden_reason(caller: Caller, tool: Facets | Tool) -> str:

@@ -51,6 +51,11 @@ class Access:
                     return self._rules.explain(caller, replace(tool, enabled=enabled), act)
         return Decision(allowed=False, because="there is no such tool", suggestions=did_you_mean(key, keys))
 
+    async def may_call(self, caller: Caller, key: str) -> bool:
+        """Return whether a caller may call a tool now."""
+        tool = (await self._store.tools(caller, [key])).get(key)
+        return tool is not None and self._rules.may_call(caller, tool)
+
     async def has_servers(self, caller: Caller) -> bool:
         """Tell whether the caller or their tenant has a server, whether or not they may see its tools."""
         return any([await self._store.servers(scope) for scope in {caller.scope, Scope(tenant=caller.tenant)}])

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 from toolscout.errors import StoreError, ToolNotFoundError
 from toolscout.models import ApiKey, Record, Scope
-from toolscout.policy.api_keys import KIND, mint_key
+from toolscout.policy.api_keys import KIND, mint_key, opens
 from toolscout.ports import Store
 from toolscout.suggestions import did_you_mean
 from toolscout.telemetry import AuditLog
@@ -70,14 +70,14 @@ class ApiKeys:
         self._audit.write_act("keys.revoke", Scope(tenant=key.tenant, owner=key.user), key_id=key.id)
         return revoked
 
-    async def find(self, key_id: str) -> ApiKey | None:
-        """Return a key that a caller presents, and record, to the minute, when it was last used."""
+    async def find(self, key_id: str, secret: str) -> ApiKey | None:
+        """Return a key that a caller presents. If the secret is right, record, to the minute, when it was last used."""
         record, now = await self._store.record(KIND, key_id), time.time()
         if record is None:
             return None
         use = await self._store.record(_LAST_USE, key_id)
         key = _read_key(record, float(use.body["at"]) if use else None)
-        if key.usable(now) and (key.last_used_at is None or now - key.last_used_at > _LAST_USE_S):
+        if opens(key, secret, now) and (key.last_used_at is None or now - key.last_used_at > _LAST_USE_S):
             # A record of its own: written over the key, it could undo a revocation at the same moment.
             use = Record(kind=_LAST_USE, scope=Scope(tenant=key.tenant), name=key.id, body={"at": now})
             with suppress(StoreError):  # a key is valid even when its use cannot be recorded

@@ -16,12 +16,13 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscout.errors import SettingError, to_wire
+from toolscout.errors import AuthError, SettingError, to_wire
 from toolscout.gateway.auth.bearer import BearerVerifier, FindKey
 from toolscout.gateway.auth.jwks import KeySet, is_safe
 from toolscout.gateway.auth.jwt_tokens import ALGORITHMS, JwtVerifier
+from toolscout.gateway.denied import note_reason
 from toolscout.policy.claims import ClaimMap
 from toolscout.settings import PREFIX, Settings
 
@@ -43,7 +44,9 @@ class Authentication:
         metadata = build_resource_metadata_url(self.resource) if self.resource else None
         required = RequireAuthMiddleware(app, list(self.scopes), metadata)
         backend = BearerAuthBackend(self.verifier, resource_server_url=self.resource)
-        return AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend, on_error=_unavailable)
+        return OneAuthorization(
+            AuthenticationMiddleware(AuthContextMiddleware(required), backend=backend, on_error=_unavailable)
+        )
 
     def routes(self) -> list[Route]:
         """Return the routes that tell clients where to get a token. Without an issuer there are none."""
@@ -79,6 +82,22 @@ def authentication_for(
         issuer=urls.issuer_url,
         resource=urls.resource_server_url,
     )
+
+
+class OneAuthorization:
+    """Middleware that refuses two Authorization headers: a proxy in front may have checked the other one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle the request, or answer 400."""
+        if sum(name == b"authorization" for name, _ in scope.get("headers", ())) > 1:
+            note_reason("the request has two Authorization headers")
+            wire = to_wire(AuthError("the request has two Authorization headers", hint="send one"))
+            await JSONResponse(wire, status_code=400)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 def _unavailable(_connection: HTTPConnection, error: AuthenticationError) -> JSONResponse:

@@ -23,7 +23,7 @@ _STALE_KEY_TTL_S = 5.0
 _TOKEN_TTL_S = 30.0
 _CACHE_SIZE = 4_096
 
-FindKey = Callable[[str], Awaitable[ApiKey | None]]
+FindKey = Callable[[str, str], Awaitable[ApiKey | None]]
 """A function that looks up a key by its id and records that the key was used."""
 
 
@@ -77,19 +77,19 @@ class BearerVerifier:
 
     async def _verify_key(self, token: str) -> AccessToken | None:
         parts = split_token(token)
-        key = await self._lookup(parts[0]) if parts else None
+        key = await self._lookup(*parts) if parts else None
         if parts is None or key is None or not opens(key, parts[1], time.time()):
             note_reason(_refusal_reason(parts, key))
             return None
         return self._access_token(caller_of_key(key), client=f"key:{key.id}", issuer="toolscout")
 
-    async def _lookup(self, key_id: str) -> ApiKey | None:
+    async def _lookup(self, key_id: str, secret: str) -> ApiKey | None:
         if (cached := self._fresh_keys.get(key_id)) is not None:
             return cached[0]
         if key_id in self._unknown_ids:
             return None
         try:
-            key, ttl_s = await self._find_key(key_id), _KEY_TTL_S
+            key, ttl_s = await self._find_key(key_id, secret), _KEY_TTL_S
         except StoreError:
             key, ttl_s = self._last_keys.get(key_id), _STALE_KEY_TTL_S
             if key is None:

@@ -14,6 +14,7 @@ import httpx2
 import jwt
 
 from toolscout.errors import AuthError
+from toolscout.gateway.address import is_loopback
 
 TTL_S = 600.0
 """The age at which keys are fetched again."""
@@ -101,7 +102,7 @@ class KeySet:
 def is_safe(url: str) -> bool:
     """Tell whether nobody can replace keys in transit: the address uses TLS, or is on this machine."""
     parts = urlsplit(url)
-    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost"))
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 
 
 def _require_safe(url: str) -> str:
