@@ -20,7 +20,8 @@ PARALLEL := -n 2 --dist worksteal
 ## Set up, index the bundled sample and search it.
 demo: .venv/installed
 	@$(BIN)/toolscout index --sample --store $(DEMO)
-	@$(BIN)/toolscout search "when is everybody free this week" --store $(DEMO) --limit 5
+	@$(BIN)/toolscout search "merge an open pull request" --store $(DEMO) --limit 3
+	@echo "Next: '$(BIN)/toolscout import' finds the MCP servers of your agent hosts, 'import --write' puts toolscout in front."
 
 ## Lint, types, and whether every imported package is declared.
 lint: .venv/developing

@@ -115,6 +115,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
             "config errors gateway models policy ports printable sample scout settings telemetry text "
             "tool_keys __init__",
         ),
+        Package("sync", "`Scout` without asyncio", "scout"),
         Package("__main__", "`python -m toolscout`", "cli"),
     ),
 }

@@ -17,7 +17,14 @@ from types import ModuleType
 from typing import Any, Literal, get_args, get_origin, get_overloads
 
 SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
-PUBLIC_MODULES = ("toolscout", "toolscout.config", "toolscout.policy", "toolscout.sample", "toolscout.testing")
+PUBLIC_MODULES = (
+    "toolscout",
+    "toolscout.config",
+    "toolscout.policy",
+    "toolscout.sample",
+    "toolscout.sync",
+    "toolscout.testing",
+)
 MADE_BY_SCOUT = {"Access", "ApiKeys", "CatalogueSync", "Decisions", "LiveServers"}
 """Classes whose objects a Scout makes: their methods are public, and their constructors are not."""
 

@@ -226,7 +226,10 @@ class StoreError(ToolscoutError):
     @classmethod
     def not_open(cls, where: str) -> StoreError:
         """Return the error for a store that is used before it is opened, or after it is closed."""
-        return cls(f"{where} is not open", hint="use `async with Scout.open(...)`")
+        return cls(
+            f"{where} is not open: use `async with Scout.open(...) as scout`",
+            hint="enter it with `async with`, or use `toolscout.sync` without asyncio",
+        )
 
 
 class SchemaVersionError(StoreError):

@@ -60,6 +60,7 @@ def test_a_call_that_cannot_be_sent_says_why(toolscout, config, store, arguments
 
 def test_without_a_config_both_commands_say_how_to_get_one(toolscout, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     for arguments in (["serve"], ["call", "a__b"]):
         ran = toolscout(*arguments)
         assert ran.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,13 @@ def test_what_is_neither_a_host_nor_a_file_suggests_a_host(home: Path, toolscout
     assert "did you mean: cursor" in ran.err
     assert "absent.json cannot be read" in toolscout("import", "absent.json").err
     assert toolscout("import", "--write", "--undo").code == 2
+
+
+def test_the_entry_for_any_other_host_has_absolute_paths(home: Path, toolscout: Callable[..., Any]) -> None:
+    write(home / USER_FILES["cursor"], {"mcpServers": {"a": ENTRY}})
+    lines = toolscout("import").out.splitlines()
+    entry = json.loads(lines[lines.index("For any other host, add this to its servers:") + 1])["mcpServers"][
+        "toolscout"
+    ]
+    assert Path(entry["command"]).is_absolute()
+    assert entry["args"][-1] == "serve"

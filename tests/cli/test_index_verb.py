@@ -144,3 +144,12 @@ def test_with_nothing_to_do_it_says_so(toolscout: Run, store: str, file: Path, m
     monkeypatch.delenv("TOOLSCOUT_EMBEDDER")
     assert toolscout("index", "--store", store).out == "embedded 2 tools\n"
     assert toolscout("index", "--store", store).out == "nothing to embed\n"
+
+
+@pytest.mark.parametrize("text", ["", "not a tool", "{}", '{"tools": []}'])
+def test_a_file_without_a_single_tool_is_an_error(toolscout: Run, store: str, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tools.jsonl"
+    path.write_text(text)
+    ran = toolscout("index", "--tools", str(path), "--store", store)
+    assert ran.code == 2
+    assert f"{path} holds no tool" in ran.err

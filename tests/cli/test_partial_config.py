@@ -82,6 +82,13 @@ def test_without_partial_a_bad_entry_is_an_error(config: str) -> None:
         read_config(config)
 
 
+def test_a_config_without_any_usable_entry_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": BAD}), "utf-8")
+    with pytest.raises(ConfigError, match="NOT_SET_ANYWHERE"):
+        read_config(path, partial=True)
+
+
 def test_a_failed_server_says_where_its_output_is(toolscout: Callable[..., Any], tmp_path: Path) -> None:
     program = "import sys; print('the licence is missing', file=sys.stderr); sys.exit(3)"
     entry = {"command": sys.executable, "args": ["-c", program]}

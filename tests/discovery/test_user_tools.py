@@ -39,8 +39,8 @@ async def everything(scout: Scout, caller: Caller) -> list[Any]:
     for ranker in ("hybrid", "semantic", "keyword", "fuzzy", "boosted"):
         answer = await scout.search_tools("read the diary", ranker=ranker, threshold=0, explain=True, caller=caller)
         seen.append(answer.timed(0).to_dict())
-    seen.append((await scout.list_tools(detail="full", caller=caller)).to_dict())
-    seen.append((await scout.get_related_tools("mail__send_email", caller=caller)).to_dict())
+    seen.append((await scout.list_tools(detail="full", caller=caller)).timed(0).to_dict())
+    seen.append((await scout.get_related_tools("mail__send_email", caller=caller)).timed(0).to_dict())
     seen += [await scout.list_categories(caller=caller), await scout.list_tags(caller=caller)]
     for ask in (scout.get_tool_details, scout.get_related_tools, scout.call_tool):
         with pytest.raises(ToolNotFoundError) as caught:

@@ -4,12 +4,13 @@
 - A `console` block holds `$ command` lines, each followed by its output where the page shows it.
 - A `toml` block is a policy. `json`, `jsonl`, `mermaid` and other `text` blocks are only shown.
 
-The blocks of a page run in order, in one folder, as a reader would type them. Those of the README run as processes,
-the others in this process. Durations may differ from what is shown.
+The blocks of a page run in order, in one folder, as a reader would type them. Those of the README run as processes in
+a fresh home, the others in this process. Durations may differ from what is shown.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -102,25 +103,39 @@ def test_every_block_of_a_page_runs_and_prints_what_is_shown(
 
 
 @pytest.mark.process
-def test_every_block_of_the_readme_runs_as_a_command_and_prints_what_is_shown(folder: Path) -> None:
-    environment = {**os.environ, "PYTHONUTF8": "1"}
+def test_the_commands_of_the_readme_run_in_order_in_a_fresh_home_and_print_what_is_shown(tmp_path: Path) -> None:
+    """The first hour: nothing is prepared, no variable is set, and each Python block is a file."""
+    home, folder = tmp_path / "home", tmp_path / "folder"
+    home.mkdir()
+    folder.mkdir()
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "COLUMNS": COLUMNS, "PYTHONUTF8": "1"}
 
     def run(program: str, *arguments: str) -> str:
-        command = ["-m", "toolscout", *arguments] if program == "toolscout" else ["-W", "error", "-c", *arguments]
+        command = ["-m", "toolscout", *arguments]
+        if program == "python":
+            (folder / "program.py").write_text(arguments[0], "utf-8")
+            command = ["-W", "error", "program.py"]
         ran = subprocess.run(
             [sys.executable, *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
             text=True,
             timeout=120,
+            cwd=folder,
             env=environment,
             encoding="utf-8",
         )
-        assert ran.returncode in (0, 1 if program == "toolscout" else 0), ran.stdout
+        nothing = program == "toolscout" and "No agent host on this machine" in ran.stdout
+        assert ran.returncode == (1 if nothing else 0), f"{arguments}: {ran.stdout}"
         return ran.stdout
 
     for block in blocks(README):
         check(block, run)
+    seen = run("toolscout", "list", "--as", "ann", "--group", "engineering", "--json")
+    assert json.loads(seen)["metadata"]["total"] == 128, "the user of the README's key sees the tools"
+    local = {path.relative_to(home).parts[:2] for path in home.rglob("*") if path.is_file()}
+    assert local <= {(".local", "share"), (".config", "toolscout")}
 
 
 def check(block: Block, run: Run) -> None:
@@ -158,9 +173,10 @@ def check_make(target: str, shown: str, where: str, run: Run) -> None:
     recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text("utf-8"), re.M)
     assert recipe, f"{where}: no make target {target}"
     if shown:
-        commands = re.findall(r"^\t@\$\(BIN\)/toolscout (.*)", recipe[1], re.M)
-        store = "sqlite:///demo.db"
-        printed = "".join(run("toolscout", *shlex.split(command.replace("$(DEMO)", store))) for command in commands)
+        printed = ""
+        for line in recipe[1].replace("$(DEMO)", "sqlite:///demo.db").splitlines():
+            program, *arguments = shlex.split(line.strip().removeprefix("@").replace("$(BIN)", ".venv/bin"))
+            printed += " ".join(arguments) + "\n" if program == "echo" else run("toolscout", *arguments)
         same(printed, shown, f"{where}: make {target}")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -144,3 +146,49 @@ async def test_another_process_with_the_old_model_is_degraded_not_wrong(path: Pa
                 await asyncio.sleep(0)
         assert "vectors of hash-2, not of hash-1" in answer.metadata.degraded
         assert answer[0].tool.name == "only_in_2"
+
+
+async def test_one_of_several_processes_rebuilds_the_vectors_after_an_upgrade(path: Path) -> None:
+    async with open_with(path, HashEmbedder(OLD)) as before:
+        await before.index_tools(many(30))
+    new = [HashEmbedder(NEW), HashEmbedder(NEW)]
+    async with open_with(path, new[0]) as one, open_with(path, new[1]) as other:
+        assert (await by_meaning(one))[1] is not None
+        steps: list[int] = []
+        counts = await asyncio.gather(
+            one.update_vectors(progress=lambda done, _: steps.append(done)), other.update_vectors()
+        )
+        assert sorted(counts) == [0, 30]
+        assert (await by_meaning(one))[1] is (await by_meaning(other))[1] is None
+        assert await one.update_vectors() == 0
+
+
+@pytest.mark.process
+async def test_a_search_on_the_command_line_rebuilds_the_users_own_catalogue(path: Path) -> None:
+    async with open_with(path, HashEmbedder(OLD)) as before:
+        await before.index_tools(many(5))
+    arguments = ["search", "create one invoice", "--json", "--store", f"sqlite:///{path}"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "toolscout", *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    assert json.loads(output)["metadata"]["degraded"] is None
+
+
+@pytest.mark.process
+async def test_a_gateway_rebuilds_the_vectors_in_the_background(path: Path) -> None:
+    async with open_with(path, HashEmbedder(OLD)) as before:
+        await before.index_tools(many(5))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "toolscout", "serve", "--store", f"sqlite:///{path}"),
+        stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        env={**os.environ, "XDG_CONFIG_HOME": str(path.parent)},
+    )
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        while b"5 tools were embedded with the new model" not in await process.stderr.readline():
+            pass
+    process.terminate()
+    await process.wait()

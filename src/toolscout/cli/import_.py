@@ -72,6 +72,14 @@ def launch_command() -> list[str]:
     return [str(Path(executable).absolute())] if executable else [sys.executable, "-m", "toolscout"]
 
 
+def host_snippet() -> str:
+    """Return the entry that a host needs to start toolscout. Its paths are absolute: hosts have another PATH."""
+    import json
+
+    launch = launch_command()
+    return json.dumps({"mcpServers": {"toolscout": {"command": launch[0], "args": [*launch[1:], "serve"]}}})
+
+
 def _target(target: str | None) -> tuple[Host | None, Path | None]:
     import difflib
 
@@ -199,6 +207,8 @@ def _show_lists(lists: list[ServerList]) -> None:
     out.print(table)
     if any(item.others and item.writable for item in lists):
         out.print("`toolscout import --write` puts toolscout in front of them. `toolscout import --undo` reverts that.")
+    out.print("For any other host, add this to its servers:")
+    out.print(safe(host_snippet()), soft_wrap=True)
 
 
 def _remark(server_list: ServerList) -> str:

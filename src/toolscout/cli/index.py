@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscout.cli import options
-from toolscout.errors import UsageError
+from toolscout.errors import InputFileError, UsageError
 from toolscout.models import LOCAL, OUTPUT_HINT, Caller, Dropped, IndexReport, ServerStatus
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def index(
             show_servers(servers)
     else:
         console().print(f"embedded {reports[0].embedded:,} tools" if reports[0].embedded else "nothing to embed")
+    for file, report in zip(tools or [], reports, strict=False):
+        if not report.total:
+            raise InputFileError(
+                f"{file} holds no tool", hint="a line is a JSON object with a `name`: see docs/catalogue.md"
+            )
     if any(status.state == "failed" for status in servers):
         raise typer.Exit(1)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -15,6 +16,7 @@ from toolscout.models import LOCAL, Caller
 from toolscout.settings import Settings, data_folder, sqlite_file
 
 if TYPE_CHECKING:
+    from toolscout.ports import Progress
     from toolscout.scout import Scout
 
 _Result = TypeVar("_Result")
@@ -72,6 +74,37 @@ async def empty_catalogue_reason(scout: Scout, caller: Caller) -> str:
     if (await scout.overview(caller=caller)).total:
         return ""
     return _HIDDEN if await scout.access.has_servers(caller) else _EMPTY
+
+
+async def prepare_search(scout: Scout, store: str | None) -> None:
+    """Load the model. If an upgrade brought another one, embed a catalogue of the user's own anew, with progress."""
+    await scout.warm()
+    settings = Settings.from_env()
+    if settings.embedder == "builtin" and sqlite_file(store or settings.store_url):
+        with progress_bar("embedding with the new model") as progress:
+            await scout.update_vectors(progress=progress)
+
+
+@contextmanager
+def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Progress]:
+    """Show a progress bar on standard error once there is progress, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Bar(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
+    task = bar.add_task(description, total=None)
+
+    def progress(done: int, total: int) -> None:
+        bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield progress
+    finally:
+        bar.stop()
 
 
 def operating(store: str | None = None) -> Settings:

@@ -95,7 +95,7 @@ async def _search(queries: list[str], store: str | None, parameters: dict[str, A
     from toolscout.scout import Scout
 
     async with Scout.open(store=options.existing(store)) as scout:
-        await scout.warm()
+        await options.prepare_search(scout, store)
         return await scout.search_tools(queries, **parameters), await options.empty_catalogue_reason(
             scout, parameters["caller"]
         )

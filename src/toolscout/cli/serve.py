@@ -120,12 +120,13 @@ def config_files(named: list[Path]) -> list[Path]:
 
 def _read(named: list[Path], store: str | None) -> Config | None:
     from toolscout.config import read_config
-    from toolscout.settings import config_folder
+    from toolscout.settings import Settings, config_folder, sqlite_file
 
     files = config_files(named)
     if files:
         return read_config(files, partial=True)
-    if store:
+    file = sqlite_file(Settings.from_env().store_url)
+    if store or (file is not None and file.exists()):
         return None  # without servers, the catalogue can be searched but tools cannot be called
     raise ConfigError(
         f"no config file is named, and {config_folder()} contains none",
@@ -164,6 +165,8 @@ async def _serve(
         async def warm() -> None:
             await gateway.first_answer(_HEAD_START_S)
             await scout.warm()
+            if settings.embedder == "builtin":
+                await _update_vectors(scout)
 
         # Many servers that start at once use every core, so the first list of tools is answered first.
         tasks = [asyncio.create_task(warm())]
@@ -205,6 +208,21 @@ async def _serve(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _update_vectors(scout: Scout) -> None:
+    """Embed the catalogue anew after an upgrade brought another model. Until then, answers use words alone."""
+    import logging
+
+    from toolscout.errors import ToolscoutError
+
+    try:
+        count = await scout.update_vectors()
+    except ToolscoutError as error:
+        logging.getLogger("toolscout").warning("the vectors were not rebuilt: %s", error.message)
+    else:
+        if count:
+            logging.getLogger("toolscout").info("%d tools were embedded with the new model", count)
 
 
 async def _authentication(scout: Scout, settings: Settings, listen: ListenOptions) -> Authentication | None:

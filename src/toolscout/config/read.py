@@ -21,13 +21,14 @@ def read_config(
     """Read and merge config files. Variables come from `environ`, by default the environment of the process.
 
     With `partial`, an entry that cannot be used, such as one with a missing variable, does not stop the others: it
-    becomes a server with a `problem`, which is down. Otherwise it is an error.
+    becomes a server with a `problem`, which is down. If no entry can be used, or without `partial`, it is an error.
     """
     environ = os.environ if environ is None else environ
     files = [paths] if isinstance(paths, (str, Path)) else list(paths)
     servers: dict[str, ServerConfig] = {}
     core: list[str] = []
     notes: list[str] = []
+    categories: dict[str, str] = {}
     surface = None
     for file in files:
         config_file = read_config_file(file)
@@ -36,15 +37,20 @@ def read_config(
         core += options.texts("core")
         surface = options.text("surface") or surface
         server_options = options.child("servers")
+        categories |= options.pairs("categories")
         options.finish()
         for server in _servers(config_file, server_options, environ, notes, partial=partial):
             if server.title in servers:
                 notes.append(f"server {server.title!r} of {servers[server.title].source} is replaced by {file}")
             servers[server.title] = server
+    problems = [server for server in servers.values() if server.problem]
+    if problems and len(problems) == len(servers):
+        raise ConfigError(problems[0].problem, hint=problems[0].problem_hint)
     return Config(
         servers=tuple(servers.values()),
         core=tuple(dict.fromkeys(core)),
         surface=surface,
+        categories=categories,
         files=tuple(str(file) for file in files),
         notes=tuple(notes),
     )

@@ -105,6 +105,8 @@ class Config:
     core: tuple[str, ...] = ()
     """Keys of tools that are always listed."""
     surface: str | None = None
+    categories: Mapping[str, str] = field(default_factory=dict)
+    """Descriptions of the operator's own categories, by name."""
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes for the operator: a server was replaced or skipped, or has an unknown variable."""

@@ -61,4 +61,5 @@ async def _run(tool: McpTool, request: ToolRequest) -> dict[str, Any]:
 def _unknown_tool(name: str) -> MCPError:
     """Build the error for a name that is not listed. It does not reveal whether a tool of that key exists."""
     hint = "tools/list shows the tools of this server. Find others with search_tools and call them with call_tool"
-    return MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:200]}", data={"hint": hint})
+    message = f"Unknown tool: {name[:200]}. A key that search_tools found is called with call_tool, as its `name`"
+    return MCPError(code=INVALID_PARAMS, message=message, data={"hint": hint})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -74,7 +74,7 @@ class Metadata:
     total: int
     matched: int
     returned: int = 0
-    took_ms: float = 0.0
+    took_ms: float = field(default=0.0, compare=False)
     tokens: int = 0
     tokens_saved: int = 0
     ranker: str = ""

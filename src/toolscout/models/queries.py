@@ -89,13 +89,12 @@ class Query:
 
 
 class SearchOptions(TypedDict, total=False):
-    """The options of a search. `Scout.search_tools` documents them."""
+    """The options of a search beside tags and top_k. `Scout.search_tools` documents them."""
 
-    tags: Sequence[str] | None
     match: Match
     category: str | None
     servers: Sequence[str] | None
-    top_k: int
+    limit: int | None
     threshold: float | None
     detail: Detail
     max_tokens: int | None

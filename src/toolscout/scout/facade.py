@@ -12,14 +12,12 @@ from typing import Any, Unpack, overload
 
 from toolscout.chat import Discovery
 from toolscout.config import Config, read_config
-from toolscout.discovery.browse import Browser, count_categories, count_tags
 from toolscout.discovery.chat_turn import ChatToolSelector
 from toolscout.discovery.search import Search
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
 from toolscout.errors import EmbedderError, ToolNotFoundError
 from toolscout.execution.pipeline import CallPipeline
-from toolscout.indexing.taxonomy import describe_category
 from toolscout.models import (
     Answer,
     Caller,
@@ -41,6 +39,7 @@ from toolscout.policy.rules import Rules
 from toolscout.ports import CustomServer, Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
 from toolscout.scout.access import Access
 from toolscout.scout.api_keys import ApiKeys
+from toolscout.scout.browsing import CatalogueBrowser, each_name
 from toolscout.scout.decisions import Decisions
 from toolscout.scout.indexer import Indexer
 from toolscout.scout.servers import LiveServers, Sources
@@ -80,7 +79,7 @@ class Scout:
         self.sync: CatalogueSync | None = None
         """What keeps the catalogue in step with the live servers, once they are connected."""
         self._search = Search(store=store, embedder=self._embedder, settings=settings)
-        self._browser = Browser(store=store, settings=settings)
+        self._browser = CatalogueBrowser(store=store, settings=settings)
         isolation, find = self._indexer.workers, self._sources.find
         self._calls = CallPipeline(
             store=store, source_of=find, rules=rules, limits=limits, audit=audit, isolation=isolation
@@ -118,7 +117,7 @@ class Scout:
         embedder = embedder or open_embedder(settings)
         catalogue = open_store(settings, rules)
         scout = cls(store=catalogue, embedder=embedder, settings=settings, rules=rules, servers=servers)
-        scout._tools, scout._core = tools, _each(core)
+        scout._tools, scout._core = tools, each_name(core)
         if config is not None:
             scout._config = config if isinstance(config, Config) else read_config(config)
         return scout
@@ -146,7 +145,6 @@ class Scout:
             await self._embedder.close()
 
     # Pipeline 1: index
-
     async def index_tools(
         self,
         tools: Iterable[Mapping[str, Any]] | str | Path,
@@ -202,6 +200,10 @@ class Scout:
         scope = self._as(caller, user_id).scope
         return await self._indexer.index(self._sources.by_hand(scope), scope, progress=progress)
 
+    async def update_vectors(self, *, progress: Progress | None = None) -> int:
+        """Embed the catalogue anew if its vectors are of another model, once across processes. Return how many."""
+        return await self._indexer.update_vectors(progress)
+
     async def warm(self) -> None:
         """Load the model now, so that the first search does not wait for it. A failure shows in that search."""
         if self._embedder:
@@ -226,20 +228,24 @@ class Scout:
         await self.decisions.switch(self._as(caller).scope, [key], enabled)
 
     # Pipeline 2: discover
-
     @overload
-    async def search_tools(self, query: str, **options: Unpack[SearchOptions]) -> Answer: ...
+    async def search_tools(
+        self, query: str, tags: Sequence[str] | None = ..., top_k: int = ..., **options: Unpack[SearchOptions]
+    ) -> Answer: ...
     @overload
-    async def search_tools(self, query: list[str], **options: Unpack[SearchOptions]) -> list[Answer]: ...
+    async def search_tools(
+        self, query: list[str], tags: Sequence[str] | None = ..., top_k: int = ..., **options: Unpack[SearchOptions]
+    ) -> list[Answer]: ...
     async def search_tools(
         self,
         query: str | list[str],
-        *,
         tags: Sequence[str] | None = None,
+        top_k: int = 10,
+        *,
+        limit: int | None = None,
         match: Match = "any",
         category: str | None = None,
         servers: Sequence[str] | None = None,
-        top_k: int = 10,
         threshold: float | None = None,
         detail: Detail = "brief",
         max_tokens: int | None = None,
@@ -250,31 +256,30 @@ class Scout:
     ) -> Answer | list[Answer]:
         """Find tools by meaning and by words. Several queries are answered in one pass, each with its own answer.
 
-        `top_k_services` is for the ranker `boosted`: how many of the best servers the hits may come from.
+        `limit` is another name of `top_k`. For the ranker `boosted`, hits come from the best `top_k_services` servers.
         """
-        caller = caller or self.caller
-        texts = [query] if isinstance(query, str) else list(query)
         options = Query(
             text="",
-            filter=Filter(tags=_each(tags), match=match, category=category, servers=_each(servers)),
+            filter=Filter(tags=each_name(tags), match=match, category=category, servers=each_name(servers)),
             ranker=ranker or self._settings.ranker,
-            limit=top_k,
+            limit=top_k if limit is None else limit,
             threshold=threshold,
             detail=detail,
             max_tokens=max_tokens,
             explain=explain,
             top_k_services=top_k_services,
         )
-        queries = [replace(options, text=text) for text in texts]
-        answers = await self._search.search(queries, caller, self.servers.down())
+        queries = [replace(options, text=text) for text in ([query] if isinstance(query, str) else query)]
+        answers = await self._search.search(queries, caller or self.caller, self.servers.down())
         return answers[0] if isinstance(query, str) else answers
 
     async def discover_tools(
         self,
         query: str,
-        *,
         user_id: str | None = None,
         limit: int = 8,
+        *,
+        top_k: int | None = None,
         similarity_threshold: float | None = None,
         include_core_tools: bool = True,
         server_ids: Sequence[str] | None = None,
@@ -282,7 +287,7 @@ class Scout:
         max_tokens: int | None = None,
         caller: Caller | None = None,
     ) -> Discovery:
-        """Choose the tools of one chat turn: the best `limit` for the query, and the core tools.
+        """Choose the tools of one chat turn: the best `limit` (or `top_k`) for the query, and the core tools.
 
         `similarity_threshold` is a cosine. Without it, the calibrated threshold decides what fits. `messages` is the
         conversation so far, in the form of either chat API. `max_tokens` bounds the definitions that are returned.
@@ -290,10 +295,10 @@ class Scout:
         caller = self._as(caller or self.caller, user_id)
         turn = ChatTurn(
             query=query,
-            limit=limit,
+            limit=limit if top_k is None else top_k,
             similarity_threshold=similarity_threshold,
             include_core_tools=include_core_tools,
-            servers=None if server_ids is None else _each(server_ids),
+            servers=None if server_ids is None else each_name(server_ids),
             messages=messages or (),
             max_tokens=max_tokens,
         )
@@ -304,12 +309,12 @@ class Scout:
 
     async def list_tools(
         self,
-        *,
         detail: Detail = "minimal",
         category: str | None = None,
         server: str | None = None,
         page: int = 1,
         page_size: int | None = None,
+        *,
         caller: Caller | None = None,
     ) -> Answer:
         """List what the caller may see, page by page, in the order of keys."""
@@ -326,20 +331,20 @@ class Scout:
 
     async def list_categories(self, *, caller: Caller | None = None) -> list[Category]:
         """Count the tools of each category."""
-        return count_categories(await self._store.facets(caller or self.caller, Filter()), describe_category)
+        return await self._browser.count_categories(caller or self.caller)
 
     async def list_tags(self, *, caller: Caller | None = None) -> list[Tag]:
         """Count the tools of each tag."""
-        return count_tags(await self._store.facets(caller or self.caller, Filter()))
+        return await self._browser.count_tags(caller or self.caller)
 
     async def find_by_tags(
-        self, tags: Sequence[str], *, match: Match = "any", detail: Detail = "brief", caller: Caller | None = None
+        self, tags: Sequence[str], match: Match = "any", detail: Detail = "brief", *, caller: Caller | None = None
     ) -> Answer:
         """Return the tools that carry any, or all, of the tags, in the order of keys."""
-        return await self._browser.tagged(Filter(tags=_each(tags), match=match), detail, caller or self.caller)
+        return await self._browser.tagged(Filter(tags=each_name(tags), match=match), detail, caller or self.caller)
 
-    async def get_related_tools(self, name: str, *, limit: int = 5, caller: Caller | None = None) -> Answer:
-        """Return the tools that go with a tool, each with its strongest relation to it."""
+    async def get_related_tools(self, name: str, limit: int = 5, *, caller: Caller | None = None) -> Answer:
+        """Return the tools that go with a tool (its key, or its name), each with its strongest relation to it."""
         return await self._browser.related(name, limit, caller or self.caller)
 
     async def get_tool_details(self, names: str | Sequence[str], *, caller: Caller | None = None) -> Answer:
@@ -347,7 +352,6 @@ class Scout:
         return await self._browser.details(names, caller or self.caller)
 
     # Pipeline 3: execute
-
     async def call_tool(
         self,
         key: str,
@@ -383,6 +387,7 @@ class Scout:
 
     async def connect(self, config: Config, *, after: Awaitable[object] | None = None) -> CatalogueSync:
         """Begin to connect the servers of a config once `after` is done, or follow an edit of it. Return at once."""
+        self._browser.categories = config.categories
         if self.sync:
             await self.sync.apply(config)
             return self.sync
@@ -393,8 +398,3 @@ class Scout:
 
     def _as(self, caller: Caller | None, user_id: str | None = None) -> Caller:
         return (caller or Caller()) if user_id is None else replace(caller or Caller(), user=user_id)
-
-
-def _each(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return names as a tuple. A plain text is one name, not its letters."""
-    return (names,) if isinstance(names, str) else tuple(names or ())

@@ -31,6 +31,9 @@ from toolscout.telemetry import AuditLog
 from toolscout.tool_keys import assign_slugs, server_slug
 from toolscout.worker import WorkerPool
 
+_VECTORS = "(vectors)"
+"""The lease for embedding the whole catalogue anew. No server can have this slug."""
+
 
 class Indexer:
     """Changes the catalogue, of any tenant and user, always under the leases of the servers that it changes.
@@ -92,6 +95,19 @@ class Indexer:
             took_ms=(time.perf_counter() - started) * 1_000,
             listed=frozenset((scope.tenant, key) for part in prepared for key in part.keys),
         )
+
+    async def update_vectors(self, progress: Progress | None = None) -> int:
+        """Embed everything anew if the vectors are of another model. One process at a time does it, others wait."""
+        while await self._has_other_vectors():
+            async with self.leases.try_hold(Scope(), [_VECTORS]) as leases:
+                if leases.until and await self._has_other_vectors():
+                    return (await self.index([], Scope(), progress=progress)).embedded
+            await asyncio.sleep(self.leases.retry_s)
+        return 0
+
+    async def _has_other_vectors(self) -> bool:
+        model_id = (await self._store.overview(Caller())).model_id
+        return self._embedder is not None and model_id not in ("", self._embedder.model_id)
 
     async def republish(self, tools: Sequence[Tool], stored_tools: Mapping[str, Tool], leases: HeldLeases) -> None:
         """Publish tools of a scope with a new verdict. `stored_tools` are all tools of the scope as they are now."""

@@ -45,12 +45,20 @@ class RowsSource:
 def group_rows(rows: Iterable[Any]) -> list[RowsSource]:
     """Return one source for each `server` that the rows name. No server, or an empty name, means `local`."""
     grouped: dict[str, list[Any]] = {}
-    for row in rows:
+    for row in map(plain_row, rows):
         name = row.get("server") if isinstance(row, Mapping) else None
         grouped.setdefault(_title(name) if isinstance(name, str) else LOCAL, []).append(row)
     return [
         RowsSource(server=Server(key=server_slug(title), title=title), rows=grouped[title]) for title in sorted(grouped)
     ]
+
+
+def plain_row(row: Any) -> Any:
+    """Unwrap a tool in the format of OpenAI's chat API. Those of its newer API and of Anthropic are rows already."""
+    function = row.get("function") if isinstance(row, Mapping) and row.get("type") == "function" else None
+    if not isinstance(function, Mapping):
+        return row
+    return {**{name: value for name, value in row.items() if name not in ("type", "function")}, **function}
 
 
 def _title(name: str) -> str:
@@ -63,15 +71,16 @@ def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[
     rows: list[Mapping[str, Any]] = []
     bad_lines: list[Dropped] = []
     try:
-        lines = Path(path).read_bytes().splitlines()
+        content = Path(path).read_bytes()
     except OSError as error:
         raise InputFileError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    lines = _array_lines(content) or content.splitlines()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         problem = ""
         try:
-            row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            row = plain_row(json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8")))
             if not isinstance(row, Mapping):
                 problem = f"a row must be an object, not {type(row).__name__}"
             elif not isinstance(row.get("name"), str) or not row["name"].strip():
@@ -91,3 +100,15 @@ def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[
                 raise InputFileError(f"{path}:{number}: {problem}", hint="correct the line, or omit --strict")
             bad_lines.append(Dropped(where=f"{path}:{number}", reason=problem))
     return rows, bad_lines
+
+
+def _array_lines(content: bytes) -> list[bytes]:
+    """Return one line for each tool of a file that is one JSON array, or an object with `tools`, else none."""
+    if not content.lstrip().startswith((b"[", b"{")):
+        return []
+    try:
+        values = json.loads(content)
+    except (ValueError, RecursionError):
+        return []
+    tools = values.get("tools") if isinstance(values, Mapping) else values
+    return [json.dumps(tool).encode("ascii") for tool in tools] if isinstance(tools, list) else []
