@@ -29,6 +29,9 @@ WRITES: Mapping[str, Any] = {"readOnlyHint": False, "destructiveHint": True, "op
 REPAIRS = "toolscout/repairs"
 """The `_meta` field of a result that lists what was repaired in the arguments."""
 
+LIMIT_NAMES = ("top_k", "max_results", "k")
+"""What documents of other systems call `limit`."""
+
 _GATHERED = "arguments stood beside the name; they are gathered now"
 _KEY_ORDER = ("anyOf", "enum", "type", "items", "default", "minimum", "maximum", "description")
 
@@ -70,8 +73,8 @@ class McpTool:
         tool = Tool(
             key=self.name, id=self.name, server="", server_title="", name=self.name, input_schema=self.input_schema
         )
-        checked, repairs = validate_arguments(tool, arguments)
         parameters = self.input_schema["properties"]
+        checked, repairs = validate_arguments(tool, _with_limit(arguments, parameters))
         if parameters and not self.ignores_unknown:
             self._refuse_unknown(checked)
         return {name: value for name, value in checked.items() if name in parameters}, repairs
@@ -114,6 +117,14 @@ class McpTool:
                     hint=f"it takes {', '.join(parameters)}",
                     suggestions=did_you_mean(name, parameters),
                 )
+
+
+def _with_limit(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read the names that other systems have for `limit`, where a tool has it and the caller did not give it."""
+    other = next((name for name in LIMIT_NAMES if name in arguments and name not in parameters), None)
+    if other is None or "limit" not in parameters or "limit" in arguments:
+        return arguments
+    return {"limit" if name == other else name: value for name, value in arguments.items()}
 
 
 def mcp_tool(description: str, **options: Any) -> Callable[[Handler], McpTool]:

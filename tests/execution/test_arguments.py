@@ -7,6 +7,7 @@ import pytest
 
 from toolscout import InvalidArgumentsError, Tool
 from toolscout.arguments import validate_arguments
+from toolscout.mcp_tools import mcp_tool
 
 SCHEMA = {
     "type": "object",
@@ -132,3 +133,14 @@ def test_a_reference_into_the_network_is_never_fetched() -> None:
         assert validate_arguments(tool(schema), {"a": 1}) == ({"a": 1}, ())
         with pytest.raises(TimeoutError):
             listener.accept()
+
+
+@pytest.mark.parametrize("name", ["limit", "top_k", "max_results", "k"])
+def test_the_names_that_other_systems_have_for_limit_are_read(name: str) -> None:
+    @mcp_tool("Search.")
+    async def search(request: Any, query: str, limit: int = 5) -> None: ...
+
+    assert search.read_arguments({"query": "x", name: 1})[0] == {"query": "x", "limit": 1}
+    assert search.read_arguments({"query": "x", "limit": 2})[0]["limit"] == 2
+    with pytest.raises(InvalidArgumentsError, match="search has no parameter 'topk'"):
+        search.read_arguments({"query": "x", "topk": 1})
