@@ -166,3 +166,15 @@ def test_a_link_of_a_project_is_not_followed(home: Path, toolscout: Run) -> None
     change = moved(toolscout, ".mcp.json")
     assert (change["done"], change["notes"]) == ("skipped", ["it is a link, and links of a project are not followed"])
     assert list(read(own)["mcpServers"]) == ["a"]
+
+
+@guarantee("import:links")
+def test_undo_does_not_follow_a_file_that_has_become_a_link(home: Path, toolscout: Run) -> None:
+    own = write(home / USER_FILES["claude-code"], {"mcpServers": {}})
+    file = write(home / "project" / ".mcp.json", {"mcpServers": {"a": ENTRY}})
+    moved(toolscout, ".mcp.json")
+    file.unlink()
+    file.symlink_to(own)
+    (change,) = toolscout("import", "--undo", "--json").json["changes"]
+    assert (change["done"], "has become a link" in change["notes"][0]) == ("skipped", True)
+    assert read(own) == {"mcpServers": {}}

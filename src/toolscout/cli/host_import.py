@@ -137,6 +137,13 @@ def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
             done="skipped",
             notes=("the file no longer exists, so its servers stay in toolscout's folder",),
         )
+    if file.is_symlink() and not records[0].imported.get("link"):
+        return HostEdit(
+            host=host,
+            file=str(file),
+            done="skipped",
+            notes=("the file has become a link, which is not followed: its servers stay in toolscout's folder",),
+        )
     now = file.read_bytes()
     notes: list[str] = []
     unchanged = (
@@ -268,6 +275,7 @@ def _record_content(server_list: ServerList, rules: HostRules, record: ImportRec
         "path": list(server_list.path),
         "workspace": server_list.workspace,
         "written": "" if record else digest(after),
+        "link": server_list.file.is_symlink(),
     }
     own = dict(values.get("toolscout") or {})
     if rules.options:
