@@ -87,6 +87,11 @@ _ACCESS = _group(
     ),
     Guarantee("access:fails-closed", "If the rules or the identity cannot be evaluated, access is denied."),
     Guarantee(
+        "access:resources",
+        "Resources, prompts and completions obey deny rules and limits, and leave an audit line, as calls do.",
+        later="allow rules name tools only: whoever may call a tool of a server may use its resources and prompts",
+    ),
+    Guarantee(
         "tenant:isolation",
         "Two tenants that use the same names at the same time see nothing of each other, on every store.",
         later="MongoDB, when its store exists",

@@ -137,7 +137,7 @@ class Settings:
     """Whether a tool with poisoned text in its definition is withheld from everyone until it is approved."""
 
     strict_definitions: bool = False
-    """Whether a tool whose definition has changed is withheld from everyone until it is approved."""
+    """Whether a tool whose definition has changed, or that a known server adds, is withheld until it is approved."""
 
     audit: str = ""
     """The audit log, or `none`. If empty, the command uses `audit.jsonl` in the data folder, the library no file."""

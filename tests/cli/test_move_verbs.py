@@ -139,3 +139,20 @@ def test_a_file_that_cannot_be_written_is_an_error(toolscout, sample_store, tmp_
     ran = toolscout("export", str(tmp_path / "no" / "such" / "folder.jsonl"), "--store", sample_store)
     assert ran.code == 2
     assert "cannot be written" in ran.err
+
+
+@guarantee("secret:nowhere")
+def test_catalogues_and_archives_are_for_their_owner_alone_and_never_written_through_a_link(
+    toolscout, sample_store, tmp_path
+):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "new" / "folder"
+    store = folder / "catalogue.db"
+    for name in ("out.jsonl", ".out.jsonl.part"):
+        (tmp_path / name).symlink_to(victim)
+    assert toolscout("export", str(tmp_path / "out.jsonl"), "--store", sample_store).code == 0
+    assert toolscout("import-catalogue", str(tmp_path / "out.jsonl"), "--store", f"sqlite:///{store}").code == 0
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "out.jsonl").is_symlink()
+    assert [path.stat().st_mode & 0o777 for path in (folder, store, tmp_path / "out.jsonl")] == [0o700, 0o600, 0o600]

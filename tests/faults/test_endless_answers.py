@@ -112,3 +112,12 @@ async def test_the_pauses_of_all_questions_together_are_bounded():
                 assert (deadline.when() or 0.0) <= ceiling
                 await asyncio.sleep(0)
             assert (deadline.when() or 0.0) <= now() + 5.0
+
+
+@guarantee("fault:huge")
+async def test_a_long_error_is_cut(tmp_path):
+    async with opened(fake(tmp_path).config) as here:
+        with pytest.raises(CallError) as caught:
+            await here.call("fake", "long_error")
+    assert len(caught.value.message) < 10_000
+    assert caught.value.details["data"] == "500,004 bytes of data that are not passed on"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import asynccontextmanager
 
 import pytest
 from mcp import Client, MCPError
-from mcp_types import ResourceLink, TextResourceContents
+from mcp_types import PromptReference, ResourceLink, TextResourceContents
 
 from guarantees import guarantee
 from scripted import Scripted
+from toolscout.policy.policy_file import parse_policy
+from toolscout.settings import Settings
 
 pytestmark = guarantee("proto:passthrough")
 
@@ -153,3 +156,37 @@ async def test_a_list_without_end_is_cut_and_not_kept_for_every_caller(open_gate
         listed = await (client.list_resources() if field == "resources" else client.list_prompts())
         assert 900 < len(getattr(listed, field)) < 1_100
     assert len(pages) == 3
+
+
+USES = [
+    ("files__resources/read", lambda client: client.read_resource(PREFIX + "file:///b")),
+    ("files__prompts/get", lambda client: client.get_prompt("files__review", {"path": "x"})),
+    (
+        "files__completion/complete",
+        lambda client: client.complete(PromptReference(name="files__review"), {"name": "path", "value": "a"}),
+    ),
+]
+
+
+@guarantee("access:resources")
+@pytest.mark.parametrize(("key", "use"), USES, ids=[key for key, _ in USES])
+async def test_resources_prompts_and_completions_obey_rules_and_limits_and_are_audited(
+    open_gateway, files, tmp_path, key, use
+):
+    log = tmp_path / "audit.jsonl"
+    settings = Settings(reindex_interval_s=0.05, audit=str(log))
+    files.tool("list")
+    async with open_gateway(files, settings=settings) as opened, Client(opened.server) as client:
+        await use(client)
+        allow = '[[allow]]\nwho = ["anyone"]\n'
+        opened.scout.access.apply_policy(parse_policy(f'{allow}[[deny]]\nwho = ["anyone"]\ntools = ["{key.upper()}"]'))
+        with pytest.raises(MCPError, match="may not use"):
+            await use(client)
+        opened.scout.access.apply_policy(parse_policy(f"{allow}[limits]\ncalls_per_minute = 1"))
+        await use(client)
+        with pytest.raises(MCPError, match="limit"):
+            await use(client)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["tool"], line["outcome"]) for line in lines if line["act"] == "call"] == [
+        (key, outcome) for outcome in ("ok", "not_allowed", "ok", "limit_reached")
+    ]

@@ -124,3 +124,16 @@ async def test_indexing_and_removing_wait_for_another_process() -> None:
         assert [match.tool.name for match in await scout.list_tools()] == ["one"]
         await scout.set_enabled("shop__one", enabled=False)
         assert len(await scout.list_tools()) == 0
+
+
+async def test_a_lease_that_was_taken_while_the_clock_was_ahead_is_void(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    real = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: real() + 3_600)
+        assert await store.lease("index:local/:a", "another process", 10)
+    assert await store.lease("index:local/:a", "this process", 10)
+    assert not await store.lease("index:local/:a", "another process", 10)

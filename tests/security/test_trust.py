@@ -23,7 +23,7 @@ from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import DefinitionChangedError, StoreError
 from toolscout.indexing.normalize import normalize_tool
-from toolscout.indexing.trust import CHANGED, judge_tool
+from toolscout.indexing.trust import CHANGED, NEW, judge_tool
 from toolscout.models import KEPT_OUT, Overlay, Pin, Scope, Server
 
 SERVER = Server(key="notes", title="notes")
@@ -230,6 +230,19 @@ async def test_a_server_that_goes_and_comes_back_changed_is_noticed() -> None:
         assert report.offered == ("notes__sync",)
         (change,) = await scout.decisions.changes(HERE)
         assert (change.changed, change.before) == (True, None)
+
+
+@guarantee("catalog:pin")
+async def test_strict_mode_withholds_tools_that_a_known_server_adds() -> None:
+    async with scout_over(rows("Sync."), strict_definitions=True) as scout:
+        for _ in range(2):
+            report = await scout.index_tools(rows("Sync.", OTHER))
+            assert [item.reason for item in report.quarantined] == [NEW]
+            assert [match.tool.name for match in await scout.list_tools()] == ["sync"]
+        await decide(scout, HERE, ["notes__list"], "approved")
+        report = await scout.index_tools(rows("Sync.", OTHER))
+        assert (report.quarantined, report.offered) == ((), ())
+        assert len(await scout.list_tools()) == 2
 
 
 @guarantee("catalog:pin")

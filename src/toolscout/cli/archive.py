@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import sys
 import tempfile
@@ -104,7 +105,7 @@ def _open_output(name: str) -> Iterator[BinaryIO]:
     path = Path(name)
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("wb") as raw:
+        with _create_private(part) as raw:
             if path.suffix == ".gz":
                 with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) as compressed:
                     yield compressed  # type: ignore[misc]
@@ -117,6 +118,12 @@ def _open_output(name: str) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def _create_private(path: Path) -> BinaryIO:
+    """Create a file that only its owner can read, and never through a link that lies there."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 @contextmanager

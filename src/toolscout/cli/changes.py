@@ -21,7 +21,7 @@ _NO_VISIBLE_CHANGE = (
     "a part that toolscout does not show: a field that it does not read, white space at the end, or a text that your "
     "config replaces"
 )
-_NO_OLD_DEFINITION = "the earlier definition was removed with its server, so the two cannot be compared"
+_NO_OLD_DEFINITION = "there is no earlier definition to compare with: the tool is new, or its server was removed"
 
 
 def changes(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pydantic_core
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
@@ -10,6 +13,8 @@ from toolscout.downstream.process import TOO_LONG
 from toolscout.downstream.session import Session
 from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
 
+_MAX_MESSAGE = 8_000
+_MAX_DATA_BYTES = 65_536
 _CHECK_EFFECT = "find out whether it took effect before you call again"
 _DOCTOR = "use another tool, or check the server with `toolscout doctor`"
 
@@ -35,6 +40,16 @@ def is_session_end(error: MCPError, session: Session) -> bool:
     return error.code == CONNECTION_CLOSED and (session.closed.is_set() or error.data is None)
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]} ... ({len(text):,} characters)"
+
+
+def _bounded(data: Any) -> Any:
+    """Return the data of an error, unless it is so large that it belongs into a result, which is cut."""
+    size = len(pydantic_core.to_json(data, inf_nan_mode="null", serialize_unknown=True))
+    return data if size <= _MAX_DATA_BYTES else f"{size:,} bytes of data that are not passed on"
+
+
 def to_call_error(title: str, error: MCPError, session: Session) -> CallError:
     """Tell an error that the server sent from a server that went away or could not be reached."""
     if error.code == UNREACHABLE and error.data == {"sent": False}:
@@ -49,5 +64,5 @@ def to_call_error(title: str, error: MCPError, session: Session) -> CallError:
         return CallError(
             f"{title}: {error.message}; the call may have taken effect", hint="request less: a page, a range, a filter"
         )
-    details = {"code": error.code, **({} if error.data is None else {"data": error.data})}
-    return CallError(error.message, hint=f"this is the error that {title} returned", details=details)
+    details = {"code": error.code, **({} if error.data is None else {"data": _bounded(error.data)})}
+    return CallError(_cut(error.message), hint=f"this is the error that {title} returned", details=details)

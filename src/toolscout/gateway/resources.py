@@ -152,7 +152,10 @@ class ServerResources:
         target = self._scout.servers.get(server)
         if target is None:
             raise CallError(f"there is no server {server!r} any more", hint="list again")
-        return await target.request(method, params, caller=caller, upstream=client)
+        if client is None:
+            return await target.request(method, params, caller=caller)
+        async with self._scout.access.server_request(caller, server, method):
+            return await target.request(method, params, caller=caller, upstream=client)
 
     async def _locate_resource(self, uri: str, caller: Caller) -> tuple[str, str]:
         if uri.startswith(PREFIX):

@@ -109,7 +109,7 @@ def examine(
             continue
         pin = catalogued.pins.get(tool.key)
         screening = screen_once(tool, pin) if settings.quarantine else None
-        judged = _judge(tool, pin, settings, screening, now=0.0).tool
+        judged = _judge(tool, pin, settings, screening).tool
         unchanged = catalogued.stamps.get(tool.key) == stamp_of(judged)
         results.append(ExaminedTool(tool=tool, screening=screening, entry=None if unchanged else enrich_tool(judged)))
     return results
@@ -128,7 +128,8 @@ def assemble(
     tools, collisions = _by_key(examined)
     judged, entries, unchanged = [], [], set()
     for key, item in sorted(tools.items()):
-        decision = _judge(item.tool, catalogued.pins.get(key), settings, item.screening, now=now)
+        pin, later = catalogued.pins.get(key), bool(catalogued.pins)
+        decision = _judge(item.tool, pin, settings, item.screening, now=now, later=later)
         judged.append(decision)
         stamp = stamp_of(decision.tool)
         if catalogued.stamps.get(key) == stamp:
@@ -157,10 +158,17 @@ def assemble(
     )
 
 
-def _judge(tool: Tool, pin: Pin | None, settings: Settings, screening: Screening | None, *, now: float) -> JudgedTool:
-    return judge_tool(
-        tool, pin, screened=settings.quarantine, strict=settings.strict_definitions, now=now, screening=screening
-    )
+def _judge(
+    tool: Tool,
+    pin: Pin | None,
+    settings: Settings,
+    screening: Screening | None,
+    *,
+    now: float = 0.0,
+    later: bool = False,
+) -> JudgedTool:
+    screened, strict = settings.quarantine, settings.strict_definitions
+    return judge_tool(tool, pin, screened=screened, strict=strict, now=now, screening=screening, later=later)
 
 
 def unchanged_server(server: Server, stamps: Mapping[str, str], reason: str) -> PreparedServer:

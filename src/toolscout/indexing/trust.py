@@ -19,6 +19,7 @@ PIN_KIND = "pin"
 """The kind of record under which a store keeps pins."""
 
 CHANGED = "its definition has changed and is not approved"
+NEW = "it is new on its server and not approved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +47,31 @@ def screen_once(tool: Tool, pin: Pin | None) -> Screening:
 
 
 def judge_tool(
-    tool: Tool, pin: Pin | None, *, screened: bool, strict: bool, now: float, screening: Screening | None = None
+    tool: Tool,
+    pin: Pin | None,
+    *,
+    screened: bool,
+    strict: bool,
+    now: float,
+    screening: Screening | None = None,
+    later: bool = False,
 ) -> JudgedTool:
     """Decide whether a tool is quarantined, by its pin and by the screen.
 
     An approval covers the approved definition only. A tool that an operator kept out stays out, also when its
     definition changes. The result of the screen is stored in the pin. `screening` is the result if there is one.
+
+    With `strict`, a tool that a server brings `later`, after its first tools were pinned, is withheld too. Its pin has
+    no fingerprint, so that every definition of it is a change until an operator decides.
     """
     screening = (screening or screen_once(tool, pin)) if screened else Screening()
     poison = screening.poison
     if pin is None:
-        first = Pin(key=tool.key, fingerprint=tool.fingerprint, at=now, screened=screening.id, found=poison)
-        return JudgedTool(tool=replace(tool, quarantine_reason=poison), pin=first, changed=False)
+        held = strict and later
+        fingerprint = "" if held else tool.fingerprint
+        first = Pin(key=tool.key, fingerprint=fingerprint, at=now, screened=screening.id, found=poison)
+        reason = poison or (NEW if held else "")
+        return JudgedTool(tool=replace(tool, quarantine_reason=reason), pin=first, changed=held)
     updated = replace(pin, screened=screening.id, found=poison)
     changed = pin.fingerprint != tool.fingerprint
     if pin.verdict == "kept_out":
@@ -65,7 +79,8 @@ def judge_tool(
     elif pin.verdict == "approved" and not changed:
         reason = ""
     else:
-        reason = poison or (CHANGED if changed and strict else "")
+        unapproved = CHANGED if pin.fingerprint or pin.before else NEW
+        reason = poison or (unapproved if changed and strict else "")
     return JudgedTool(
         tool=replace(tool, quarantine_reason=reason), pin=None if updated == pin else updated, changed=changed
     )

@@ -70,6 +70,21 @@ class Rules:
         """Decide whether the caller may call the tool. Callers can only call tools that they may see."""
         return self._is_allowed(caller, tool, "call")
 
+    def denies(self, caller: Caller, key: str, server: str) -> bool:
+        """Decide whether a deny rule names something that is no tool, by its key or its server. An error denies it."""
+        try:
+            current = self._current
+            if current.policy is None:
+                return False
+            return any(
+                _applies_to(rule, caller, _names(caller))
+                and _covers_server(rule, (server,))
+                and (_any_match(rule.tools, key) if rule.tools else not (rule.tags or rule.categories))
+                for rule in current.policy.deny
+            )
+        except Exception:  # noqa: BLE001 - a rule that cannot be evaluated denies
+            return True
+
     def cache_key(self, caller: Caller) -> Hashable:
         """Return a cache key. It is equal for callers to whom the same rules apply, apart from tools that they own."""
         current = self._current

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from toolscout.errors import PolicyError, ToolNotFoundError
+from toolscout.errors import LimitError, NotAllowedError, PolicyError, ToolNotFoundError, ToolscoutError
 from toolscout.models import Caller, Scope
 from toolscout.policy.limits import Limits
 from toolscout.policy.policy_file import Act, Policy
@@ -13,6 +16,7 @@ from toolscout.policy.rules import Decision, Rules
 from toolscout.ports import Store
 from toolscout.suggestions import did_you_mean
 from toolscout.telemetry import AuditLog, shape_of
+from toolscout.tool_keys import tool_key
 
 
 class Access:
@@ -59,6 +63,37 @@ class Access:
     async def has_servers(self, caller: Caller) -> bool:
         """Tell whether the caller or their tenant has a server, whether or not they may see its tools."""
         return any([await self._store.servers(scope) for scope in {caller.scope, Scope(tenant=caller.tenant)}])
+
+    @asynccontextmanager
+    async def server_request(self, caller: Caller, server: str, method: str) -> AsyncIterator[None]:
+        """Hold a request for a resource, a prompt or a completion to the rules, the limits and the audit of calls.
+
+        It counts as a call of `SERVER__METHOD`, for instance `files__resources/read`. Deny rules and limits can name it
+        so. That the caller may reach the server at all is checked before.
+        """
+        key, started, outcome = tool_key(server, method), time.perf_counter(), "cancelled"
+        try:
+            if self._rules.denies(caller, key, server):
+                raise NotAllowedError(f"you may not use {key}", hint="ask the operator; nothing was sent")
+            with self._limits.call(caller, key):
+                yield
+            outcome = "ok"
+        except ToolscoutError as error:
+            outcome = error.code
+            raise
+        except Exception:
+            outcome = "error"
+            raise
+        finally:
+            self._audit.write_call(
+                caller,
+                key,
+                fingerprint=None,
+                refused=outcome in (NotAllowedError.code, LimitError.code),
+                outcome=outcome,
+                ms=(time.perf_counter() - started) * 1_000,
+                arguments=shape_of({}, {}),
+            )
 
     def record_unlisted_call(self, caller: Caller, name: str, arguments: Any) -> None:
         """Write the audit line for a call to a name that the caller may not see. The call is not made."""

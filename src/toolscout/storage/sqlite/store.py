@@ -8,9 +8,11 @@ each notices a new generation by SQLite's change counter.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -189,7 +191,7 @@ class SqliteStore:
 
     def _open(self) -> None:
         if self._path:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            _create_private(self._path)
         self._connection = self._connect()
         migrate(self._connection, self._where)
         if self._path:
@@ -290,3 +292,10 @@ def _hint(error: sqlite3.Error, where: str) -> str:
     if "open" in text or "readonly" in text or "denied" in text:
         return _CHECK_RIGHTS.format(where)
     return f"check the disk that {where} is on"
+
+
+def _create_private(path: Path) -> None:
+    """Create the file and its folder for their owner alone. What exists keeps its rights: they are the operator's."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

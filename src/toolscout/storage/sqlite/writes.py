@@ -24,10 +24,11 @@ _PUT_SWITCH = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)"
 _NEXT = "UPDATE catalogue SET generation = generation + 1"
 _SHOW = "INSERT OR REPLACE INTO scopes SELECT ?, ?, generation FROM catalogue"
 _SHOW_ALL = "UPDATE scopes SET generation = (SELECT generation FROM catalogue)"
+_CLOCK_AHEAD_S = 300.0
 _LEASE = """
     INSERT INTO leases VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET holder = excluded.holder, until = excluded.until
-    WHERE holder = excluded.holder OR until <= ?
+    WHERE holder = excluded.holder OR until <= ? OR until > ?
 """
 
 
@@ -125,11 +126,12 @@ def set_enabled(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -
 def lease(db: sqlite3.Connection, name: str, holder: str, ttl_s: float) -> bool:
     """Take a lease that is free, expired or already the holder's.
 
-    Times are of the wall clock, which all processes of a machine share.
+    Times are of the wall clock, which all processes of a machine share. A lease that ends far later than one that is
+    taken now was taken while the clock was ahead, and is void.
     """
     now = time.time()
     with _transaction(db):
-        return db.execute(_LEASE, (name, holder, now + ttl_s, now)).rowcount == 1
+        return db.execute(_LEASE, (name, holder, now + ttl_s, now, now + ttl_s + _CLOCK_AHEAD_S)).rowcount == 1
 
 
 def release(db: sqlite3.Connection, name: str, holder: str) -> None:
