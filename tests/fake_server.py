@@ -219,6 +219,14 @@ def main():
                 [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=new_session
             )
             record({"started": child.pid})
+    if "--hidden" in OPTIONS:
+        # A process in its own session, without an environment, whose parent has ended.
+        sleeper = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+        options = "env={}, stdout=subprocess.DEVNULL, start_new_session=True"
+        hide = f"import subprocess; print(subprocess.Popen({sleeper!r}, {options}).pid)"
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+        hidden = subprocess.run([sys.executable, "-I", "-S", "-c", hide], env={}, **pipes)
+        record({"started": int(hidden.stdout)})
     if "exit" in OPTIONS:
         sys.stderr.write("cannot find my settings\n")
         sys.exit(4)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -16,7 +17,7 @@ from downstreams import Opened, alive, fake, gone, opened, until
 from guarantees import guarantee
 from toolscout.config import ServerConfig
 from toolscout.downstream.process import StderrBuffer, open_process
-from toolscout.downstream.reaper import Reaper
+from toolscout.downstream.reaper import Reaper, descendants
 from toolscout.settings import Settings
 
 pytestmark = pytest.mark.process
@@ -91,6 +92,52 @@ async def test_toolscout_serve_that_is_killed_leaves_no_process(tmp_path, number
     gateway.send_signal(number)
     await asyncio.wait_for(gateway.wait(), 20)
     assert await asyncio.to_thread(gone, *server.starts)
+
+
+@guarantee("fault:orphans")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+async def test_a_process_that_hides_does_not_outlive_toolscout_serve(tmp_path, number):
+    server = fake(tmp_path, "fake", "--hidden")
+    file = tmp_path / "mcp.json"
+    entry = {"command": server.config.command, "args": list(server.config.args)}
+    file.write_text(json.dumps({"mcpServers": {"fake": entry}}), "utf-8")
+    command = [sys.executable, "-m", "toolscout", "serve", "--config", str(file), "--store", "memory:"]
+    quiet = asyncio.subprocess.DEVNULL
+    gateway = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=quiet, stderr=quiet)
+    await server.until("tools/list")
+    (hidden,) = server.starts[1:]
+    try:
+        assert hidden in descendants(gateway.pid)
+        # The reaper looks twice a second. What starts in between a look and a kill -9 is not found.
+        await asyncio.sleep(1.2)
+        gateway.send_signal(number)
+        await asyncio.wait_for(gateway.wait(), 20)
+        assert await asyncio.to_thread(gone, *server.starts)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(hidden, signal.SIGKILL)
+
+
+@guarantee("fault:orphans")
+def test_adopted_orphans_that_ended_are_collected():
+    program = """if True:
+        import os, subprocess, sys, time
+        from toolscout.downstream.reaper import Reaper
+        reaper = Reaper(adopt=True)
+        orphan = "import subprocess; subprocess.Popen(['true'])"
+        subprocess.run([sys.executable, "-I", "-S", "-c", orphan])
+        deadline = time.monotonic() + 10
+        def children():
+            return open(f"/proc/self/task/{os.getpid()}/children").read().split()
+        while not children() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        while children() and time.monotonic() < deadline:
+            reaper.collect()
+            time.sleep(0.01)
+        print(len(children()))
+    """
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.strip() == "0"
 
 
 def open_files() -> int:

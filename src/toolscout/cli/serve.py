@@ -149,6 +149,7 @@ async def _serve(
 
     first_config = config or Config()
     async with Scout.open(settings=settings) as scout:
+        scout.servers.adopt_orphans = True
         authentication = await _authentication(scout, settings, listen)
         gateway = Gateway(
             scout,

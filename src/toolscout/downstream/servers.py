@@ -16,16 +16,29 @@ from toolscout.ports import LiveServer
 from toolscout.settings import Settings
 from toolscout.tool_keys import assign_slugs
 
+_COLLECT_S = 1.0
+
 OnChange = Callable[[str], Awaitable[None]]
 
 
 class DownstreamServers:
     """The live servers of one gateway."""
 
-    def __init__(self, config: Config, settings: Settings, *, stored_titles: Mapping[str, str] | None = None) -> None:
-        """Take a config. Servers of the catalogue (`stored_titles`, slug -> title) keep their slug."""
+    def __init__(
+        self,
+        config: Config,
+        settings: Settings,
+        *,
+        stored_titles: Mapping[str, str] | None = None,
+        adopt_orphans: bool = False,
+    ) -> None:
+        """Take a config. Servers of the catalogue (`stored_titles`, slug -> title) keep their slug.
+
+        With `adopt_orphans`, this process has no other children than those of its servers.
+        """
         self._settings = settings
-        self._reaper = Reaper()
+        self._reaper = Reaper(adopt=adopt_orphans)
+        self._collector: asyncio.Task[None] | None = None
         self._stored_titles = dict(stored_titles or {})
         self._servers: dict[str, DownstreamServer] = {}
         self._debouncers: dict[str, Debouncer] = {}
@@ -42,6 +55,8 @@ class DownstreamServers:
     async def start(self, on_change: OnChange) -> None:
         """Start to connect to all servers and return at once. `on_change` gets the slug of each server that changed."""
         self._on_change = on_change
+        if self._reaper.adopts:
+            self._collector = asyncio.create_task(self._collect_orphans())
         for server in self._servers.values():
             server.start()
 
@@ -72,8 +87,15 @@ class DownstreamServers:
     async def close(self) -> None:
         """End every session and every process."""
         async with self._lock:
+            if self._collector is not None:
+                self._collector.cancel()
             await asyncio.gather(*(self._drop(key) for key in list(self._servers)))
             await asyncio.to_thread(self._reaper.close)
+
+    async def _collect_orphans(self) -> None:
+        while True:
+            await asyncio.sleep(_COLLECT_S)
+            self._reaper.collect()
 
     def _add(self, key: str, config: ServerConfig) -> None:
         debouncer = Debouncer(lambda: self._notify(key), self._settings.reindex_interval_s)

@@ -31,6 +31,8 @@ class LiveServers:
         self._servers: dict[str, LiveServer] = dict(self._custom)
         self._tenants: set[str] = {LOCAL}
         self._reach: dict[str, frozenset[str]] = {}
+        self.adopt_orphans = False
+        """Whether all children of this process are its servers', so that none of their descendants outlives it."""
         self.changes = 0
         """A counter that grows whenever a server comes, goes, or reports that one of its lists changed."""
 
@@ -93,7 +95,9 @@ class LiveServers:
         from toolscout.downstream.servers import DownstreamServers
 
         custom = {key: server.server.title for key, server in self._custom.items()}
-        self._downstream = DownstreamServers(config, self._settings, stored_titles={**stored_titles, **custom})
+        self._downstream = DownstreamServers(
+            config, self._settings, stored_titles={**stored_titles, **custom}, adopt_orphans=self.adopt_orphans
+        )
         self._update()
 
     async def start(self, on_change: Callable[[str], Awaitable[None]]) -> None:
