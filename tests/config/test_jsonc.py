@@ -98,3 +98,16 @@ def test_of_two_members_with_one_name_the_last_is_found() -> None:
 def test_only_what_utf8_cannot_hold_is_escaped() -> None:
     assert to_json(["é"]) == '[\n  "é"\n]'
     assert to_json(["é\ud800"]).encode("utf-8") == b'[\n  "\\u00e9\\ud800"\n]'
+
+
+@pytest.mark.parametrize(
+    "text", ['"' + '\\"' * 400_000, "/*" * 400_000, '{"a": 1' + ", " * 400_000, "[" + " ," * 400_000]
+)
+def test_a_text_that_does_not_end_is_refused_in_one_pass(text: str) -> None:
+    with pytest.raises(ValueError, match="line 1 column"):
+        read_jsonc(text)
+
+
+def test_a_comment_that_does_not_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="Extra data"):
+        read_jsonc('{"a": 1} /* and so on')

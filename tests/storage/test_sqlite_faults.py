@@ -14,12 +14,13 @@ import pytest
 from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
-from toolscout import SettingError, StoreError
+from toolscout import Scout, SettingError, StoreError
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
 from toolscout.storage.sqlite import SqliteStore
+from toolscout.storage.sqlite.damage import find_damage
 
 OLD, NEW = many(50), many(1_500, tags=["new"])
 
@@ -214,3 +215,15 @@ async def test_a_file_that_may_not_be_opened_or_written_is_told_with_what_to_loo
             await made.open()
         await made.close()
         assert caught.value.hint == f"check the owner and mode of {wrong} and of its folder"
+
+
+@guarantee("store:down")
+async def test_damage_of_the_file_is_found_by_the_check_of_sqlite(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    async with Scout.open(store=f"sqlite:///{path}", embedder=HashEmbedder()) as scout:
+        await scout.index_tools([{"name": f"tool_{number}", "description": "word " * 200} for number in range(200)])
+    assert find_damage(path) == ""
+    data = bytearray(path.read_bytes())
+    data[20_000:40_000] = b"\xff" * 20_000
+    path.write_bytes(data)
+    assert find_damage(path)

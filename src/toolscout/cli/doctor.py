@@ -142,7 +142,7 @@ async def _model(settings: Settings) -> Check:
 
 async def _catalogue(settings: Settings) -> list[Check]:
     from toolscout.models import Caller
-    from toolscout.scout.parts import opened_store
+    from toolscout.scout.parts import find_damage, opened_store
 
     where, file = without_password(settings.store_url), sqlite_file(settings.store_url)
     if file and not file.exists() and _can_create(file):
@@ -156,7 +156,10 @@ async def _catalogue(settings: Settings) -> list[Check]:
             unembedded = len(await store.unembedded(overview.model_id)) if overview.model_id else 0
     except ToolscoutError as error:
         return [_bad("store", error)]
-    checks = [Check(what="store", ok=True, detail=f"{where}, generation {overview.generation}")]
+    damage = find_damage(file) if file else ""
+    detail = f"{where} is damaged: {damage}" if damage else f"{where}, generation {overview.generation}"
+    fix = "stop the gateway, restore the file from a copy, or delete it and run `toolscout index`" if damage else ""
+    checks = [Check(what="store", ok=not damage, detail=detail, fix=fix)]
     fix = "" if overview.total else _FILL
     checks.append(Check(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
     if unembedded:

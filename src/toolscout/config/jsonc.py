@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\r\n]*|/\*.*?\*/', re.S)
-_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|(?<=[^ \t\r\n\[{,:])[ \t\r\n]*,(?=[ \t\r\n]*[}\]])', re.S)
+# A text or comment that does not end reaches to the end of the file. Otherwise each quote in it would be a new start.
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*(?:"|\\?\Z)|/\*(?:(?!\*/).)*\Z)|//[^\r\n]*|/\*.*?\*/', re.S)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*(?:"|\\?\Z))|(?<=[^ \t\r\n\[{,:])[ \t\r\n]*,(?=[ \t\r\n]*[}\]])', re.S)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NOT_LINE_BREAK = re.compile(r"[^\r\n]")
 _DECODER = json.JSONDecoder()
