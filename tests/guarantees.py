@@ -167,7 +167,8 @@ _FAULTS = _group(
             ("start", "A server that starts slowly or never does not delay others."),
             (
                 "breaker",
-                "Five failures open the circuit breaker. Calls then fail at once. After 30 s one call is let through.",
+                "Five failures open the circuit breaker. Calls then fail at once. After 30 s, or 5 s if "
+                "it answers pings, one call is let through.",
             ),
             ("changed", "A list that changes during a call, a removed tool and a changed schema are noticed."),
             ("storm", "1,000 `list_changed` notifications a second lead to one re-index per interval."),

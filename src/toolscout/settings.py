@@ -184,7 +184,7 @@ class Settings:
     backoff_first_s: float = 0.5
     """The first pause before a server that stopped is started again. It doubles each time, with jitter."""
 
-    backoff_most_s: float = 60.0
+    backoff_most_s: float = 15.0
     """The longest pause before such a restart."""
 
     reindex_interval_s: float = 1.0

@@ -101,7 +101,9 @@ def test_only_what_utf8_cannot_hold_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['"' + '\\"' * 400_000, "/*" * 400_000, '{"a": 1' + ", " * 400_000, "[" + " ," * 400_000]
+    "text",
+    ['"' + '\\"' * 400_000, "/*" * 400_000, '{"a": 1' + ", " * 400_000, "[" + " ," * 400_000],
+    ids=["text", "comment", "commas", "spaces"],
 )
 def test_a_text_that_does_not_end_is_refused_in_one_pass(text: str) -> None:
     with pytest.raises(ValueError, match="line 1 column"):

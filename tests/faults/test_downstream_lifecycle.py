@@ -99,6 +99,20 @@ async def test_after_the_pause_one_call_is_tried_and_success_closes_the_circuit_
 
 
 @guarantee("fault:breaker")
+def test_a_server_that_answers_pings_is_tried_after_5_seconds():
+    now = [0.0]
+    breaker = CircuitBreaker("x", failures=1, pause_s=30.0, clock=lambda: now[0])
+    breaker.fail()
+    breaker.note_alive()
+    now[0] = 4.9
+    assert breaker.open
+    now[0] = 5.1
+    assert breaker.enter()
+    breaker.fail()
+    assert breaker.open
+
+
+@guarantee("fault:breaker")
 def test_the_circuit_breaker_is_half_open_after_30_seconds_and_allows_one_call():
     now = [0.0]
     breaker = CircuitBreaker("x", failures=5, pause_s=30.0, clock=lambda: now[0])

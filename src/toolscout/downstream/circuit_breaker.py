@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from toolscout.errors import ServerUnavailableError
 
+_ALIVE_S = 5.0
+
 
 class CircuitBreaker:
     """The breaker of one server: closed, open for some time, or half open while one call is tried."""
@@ -20,6 +22,7 @@ class CircuitBreaker:
         self._pause_s = pause_s
         self._clock = clock
         self._failures = 0
+        self._opened_at = 0.0
         self._open_until = 0.0
         self._trying = False
 
@@ -49,7 +52,13 @@ class CircuitBreaker:
         self._failures += 1
         self._trying = False
         if self._failures >= self._limit:
-            self._open_until = self._clock() + self._pause_s
+            self._opened_at = self._clock()
+            self._open_until = self._opened_at + self._pause_s
+
+    def note_alive(self) -> None:
+        """Record that the server answers pings, so that a call is tried sooner, but not at once."""
+        if self._failures >= self._limit:
+            self._open_until = min(self._open_until, self._opened_at + _ALIVE_S)
 
     def leave(self) -> None:
         """Record the end of the trial call, even if it has neither failed nor succeeded."""

@@ -27,6 +27,7 @@ HEALTH_CHECK_S = 30.0
 """How often a server behind a URL is checked: unlike a process, it does not tell us when it ends."""
 
 _PING_S = 5.0
+_CHECK_S = 1.0
 
 
 class ReconnectingSession:
@@ -42,6 +43,7 @@ class ReconnectingSession:
         open_one: Callable[[], SessionTask],
         errors: StderrBuffer,
         on_change: Callable[[], None],
+        on_alive: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the function that opens a session. Nothing happens before `start`."""
         self._config = config
@@ -49,6 +51,8 @@ class ReconnectingSession:
         self._open_one = open_one
         self._errors = errors
         self._on_change = on_change
+        self._on_alive = on_alive
+        self._checked_at = 0.0
         self._current: SessionTask | None = None
         self._checking = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,8 +99,10 @@ class ReconnectingSession:
 
     def check(self) -> None:
         """Start a health check, unless one is running."""
-        if not self._checking and self._current is not None and self.state == "ready":
-            self._checking = True
+        now = time.monotonic()
+        recently = now - self._checked_at < _CHECK_S
+        if not (self._checking or recently) and self._current is not None and self.state == "ready":
+            self._checking, self._checked_at = True, now
             self._spawn(self._check(self._current))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -147,6 +153,7 @@ class ReconnectingSession:
         try:
             async with asyncio.timeout(min(_PING_S, call_timeout_s(self._config, self._settings))):
                 await session.ping()
+            self._on_alive()
         except TimeoutError:
             session.lose("it does not answer")
         except NotSentError:

@@ -24,7 +24,7 @@ from toolscout.downstream.reaper import Reaper
 from toolscout.downstream.reconnect import ReconnectingSession
 from toolscout.downstream.session import Session
 from toolscout.downstream.sessions import SessionPool, SessionTask
-from toolscout.errors import CallError
+from toolscout.errors import CallError, ServerUnavailableError
 from toolscout.models import Caller, Server, ServerStatus
 from toolscout.ports import Upstream
 from toolscout.settings import Settings
@@ -48,7 +48,9 @@ class DownstreamServer:
         self._endpoint = Endpoint(
             config=config, settings=settings, reaper=reaper, errors=self._errors, on_change=on_change
         )
-        self._first = ReconnectingSession(config, settings, self._open, self._errors, on_change)
+        self._first = ReconnectingSession(
+            config, settings, self._open, self._errors, on_change, on_alive=lambda: self._breaker.note_alive()
+        )
         self._pool = SessionPool(config, self._open)
         self._slots = asyncio.Semaphore(config.concurrency)
         self._breaker = CircuitBreaker(
@@ -162,7 +164,11 @@ class DownstreamServer:
         first_session: bool = False,
     ) -> Mapping[str, Any]:
         """Send one request once, within its deadline. Every error says whether it may have been carried out."""
-        trial = self._breaker.enter()
+        try:
+            trial = self._breaker.enter()
+        except ServerUnavailableError:
+            self._first.check()
+            raise
         try:
             async with asyncio.timeout(self._timeout_s) as request.deadline, self._slots:
                 while True:
