@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
     "Foundation": (
         Package("errors", "every error, as one tree"),
         Package("text", "words, stems, scripts, stop words, token counts"),
+        Package("verbs", "what a request asks to be done, and what a tool's name says that it does", "text"),
         Package("printable", "texts of servers made safe for a terminal or a log"),
         Package("tool_keys", "`<server>__<tool>`: slugs, keys, collisions"),
         Package("data", "rules and word lists that are shipped as files"),
@@ -80,7 +81,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "discovery",
             "a request to ranked tools",
-            "chat data errors models ports settings suggestions telemetry text",
+            "chat data errors models ports settings suggestions telemetry text verbs",
         ),
         Package(
             "execution", "a key and arguments to a result", "arguments errors models policy ports schema_cost telemetry"

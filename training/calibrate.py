@@ -10,54 +10,34 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from corpus import DEVELOPMENT, hashes
-from toolscout.discovery.calibration import THRESHOLD_STRANGE
+from corpus import DEVELOPMENT, PEOPLE, hashes
 from trials import Texts, Trial, make_trials
 
-FACTS = ("strength", "lead", "cosine", "known")
-BY_WORDS = ("strength", "known")
-SHARED = ("strength", "lead", "several")
-SHARED_BY_WORDS = ("strength", "several")
+FACTS = ("strength", "lead", "cover", "terms", "server", "contradicts")
+BY_WORDS = ("strength", "cover", "contradicts")
+SETS = (*DEVELOPMENT, PEOPLE)
 WEIGHT = {
     "fits": 1.0,
-    "removed": 0.5,
-    "foreign": 0.5,
-    **{f"{kind}-{size}": 0.3 for kind in ("fits", "none") for size in (12, 40, 150)},
-    "fits-4000": 0.3,
-    "fits-all": 0.3,
+    "near": 0.3,
+    "foreign": 0.25,
+    "removed": 0.1,
+    **{f"fits-{size}": 0.15 for size in (12, 40, 150)},
+    **{f"none-{size}": 0.05 for size in (12, 40, 150)},
+    "fits-4000": 0.2,
 }
-"""How much a kind counts in the fitting, whatever the number of its trials; what is not here is only measured."""
-LOST = 0.05
+"""How much a kind counts in the fitting, whatever the number of its trials. What is not here is only measured."""
+STRONG, LIKELY = (0.7, 0.75, 0.8, 0.85), (0.16, 0.19, 0.22, 0.25, 0.3)
 PENALTY = 1.0
 BINS = 10
 
-
-@dataclass(frozen=True)
-class Curves:
-    """The fitted weights, in the units of the facts."""
-
-    fits: dict[str, float]
-    share: dict[str, float]
-
-    def likely(self, trial: Trial) -> float:
-        """Return how likely something fits."""
-        return _curve(
-            self.fits["intercept"]
-            + sum(self.fits[name] * trial.facts[name] for name in self.fits if name in trial.facts)
-        )
-
-    def scores(self, trial: Trial) -> np.ndarray:
-        """Return the scores of the first hits."""
-        known = sum(self.share[name] * trial.facts[name] for name in self.share if name in trial.facts)
-        return self.likely(trial) * _curve(self.share["intercept"] + known + self.share["gap"] * trial.gap)
+Curve = Callable[[Trial], float]
 
 
 def _curve(logit: Any) -> Any:
@@ -82,90 +62,106 @@ def logistic(rows: np.ndarray, right: np.ndarray, weight: np.ndarray) -> np.ndar
     return np.concatenate([[found[0] - plain @ mean], plain])
 
 
-def fit(trials: Sequence[Trial], facts: Sequence[str], shared: Sequence[str]) -> Curves:
-    """Fit both curves."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for trial in trials:
-        counts[trial.set, trial.kind] += 1
-    used = [trial for trial in trials if trial.kind in WEIGHT]
-    weight = np.array([500 * WEIGHT[trial.kind] / counts[trial.set, trial.kind] for trial in used])
+def fit(trials: Sequence[Trial], facts: Sequence[str]) -> dict[str, float]:
+    """Fit whether the first hit is right."""
+    used, weight = _weighted(trials)
     rows = np.array([[trial.facts[name] for name in facts] for trial in used])
-    whether = logistic(rows, np.array([float(trial.answerable) for trial in used]), weight)
-    hits = [
-        (trial, one, place)
-        for trial, one in zip(used, weight, strict=True)
-        if trial.answerable
-        for place in range(len(trial.gap))
-    ]
-    rows = np.array([[trial.gap[place], *(trial.facts[name] for name in shared)] for trial, _, place in hits])
-    right = np.array([float(trial.right[place]) for trial, _, place in hits])
-    which = logistic(rows, right, np.array([one for _, one, _ in hits]))
-    return Curves(
-        fits=dict(zip(("intercept", *facts), whether.tolist(), strict=True)),
-        share=dict(zip(("intercept", "gap", *shared), which.tolist(), strict=True)),
-    )
+    found = logistic(rows, np.array([float(trial.right[0]) for trial in used]), weight)
+    return dict(zip(("intercept", *facts), found.tolist(), strict=True))
 
 
-def area(above: np.ndarray, below: np.ndarray) -> float:
-    """Return how often one of `above` is above one of `below`."""
-    joined = np.concatenate([above, below])
-    ranks = np.empty(len(joined))
-    ranks[np.argsort(joined, kind="stable")] = np.arange(1, len(joined) + 1)
-    return float((ranks[: len(above)].sum() - len(above) * (len(above) + 1) / 2) / len(above) / len(below))
+def likely(weights: Mapping[str, float], trial: Trial) -> float:
+    """Return how likely the first hit of a trial is right."""
+    return float(_curve(sum(value * trial.facts.get(name, 1.0) for name, value in weights.items())))
 
 
-def error(scores: np.ndarray, right: np.ndarray) -> float:
-    """Return the expected calibration error over ten bins of equal width."""
-    place = np.minimum((scores * BINS).astype(int), BINS - 1)
-    parts = [place == one for one in range(BINS)]
-    return float(sum(part.mean() * abs(scores[part].mean() - right[part].mean()) for part in parts if part.any()))
+def fit_decay(trials: Sequence[Trial], weights: Mapping[str, float]) -> tuple[float, float]:
+    """Return what later hits are worth: the share and the power that make what was seen most likely."""
+    used, weight = _weighted([trial for trial in trials if trial.answerable])
+    first = [likely(weights, trial) for trial in used]
+
+    def value(later: float, decay: float) -> float:
+        total = 0.0
+        for trial, one, share in zip(used, weight, first, strict=True):
+            scores = np.clip(share * later * np.exp(decay * trial.gap[1:]), 1e-6, 1 - 1e-6)
+            total += one * float(np.log(np.where(trial.right[1:], scores, 1 - scores)).sum())
+        return total
+
+    choices = [(later, decay) for later in (0.5, 0.6, 0.7, 0.8, 0.9) for decay in (3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 12.0)]
+    return max(choices, key=lambda choice: value(*choice))
 
 
-def measure(trials: Sequence[Trial], facts: Sequence[str], shared: Sequence[str]) -> dict[str, Any]:
-    """Fit without each set in turn, and measure on it."""
-    likely: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
-    first: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    ten: list[tuple[float, float]] = []
-    for name in DEVELOPMENT:
-        curves = fit([trial for trial in trials if trial.set != name], facts, shared)
-        for trial in trials:
-            if trial.set == name:
-                likely[name, trial.kind].append((curves.likely(trial), not trial.facts["known"]))
-                if trial.kind in ("fits", "removed"):
-                    scores = curves.scores(trial)
-                    first[name].append((scores[0], float(trial.right[0])))
-                    ten.extend(zip(scores, trial.right.astype(float), strict=True))
-    found = {key: np.array(values) for key, values in likely.items()}
+def _weighted(trials: Sequence[Trial]) -> tuple[list[Trial], np.ndarray]:
+    counts = Counter((trial.set, trial.kind) for trial in trials)
+    used = [trial for trial in trials if trial.kind in WEIGHT and len(trial.right)]
+    return used, np.array([500 * WEIGHT[trial.kind] / counts[trial.set, trial.kind] for trial in used])
 
-    def empty(name: str, kind: str, least: float) -> float:
-        fits, strange = found[name, kind].T
-        return float((fits < np.where(strange, max(least, THRESHOLD_STRANGE), least)).mean())
 
-    def declined(kind: str, least: float) -> float:
-        return float(np.mean([empty(name, kind, least) for name in DEVELOPMENT if (name, kind) in found]))
+def left_out(trials: Sequence[Trial], facts: Sequence[str]) -> np.ndarray:
+    """Return for each trial how likely its first hit is right, by a curve that has not seen its set.
 
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if declined("fits", middle) > LOST else (middle, high)
-    kinds = list(dict.fromkeys(kind for _, kind in found))
-    pairs = {name: np.array(rows) for name, rows in first.items()}
-    pooled, every = np.concatenate(list(pairs.values())), np.array(ten)
-    bins = [pooled[np.minimum((pooled[:, 0] * BINS).astype(int), BINS - 1) == one] for one in range(BINS)]
+    Requests that nothing fits are known for one set only: there, each half is judged by a curve fitted on the other.
+    """
+    score = np.zeros(len(trials))
+    for name in SETS:
+        weights = fit([trial for trial in trials if trial.set != name], facts)
+        score[[trial.set == name for trial in trials]] = [likely(weights, t) for t in trials if t.set == name]
+    for half in (0, 1):
+        seen = [t for place, t in enumerate(trials) if not (t.kind in ("near", "foreign") and place % 2 == half)]
+        weights = fit([t for t in seen if t.set != PEOPLE or t.kind in ("near", "foreign")], facts)
+        for place, trial in enumerate(trials):
+            if trial.set == PEOPLE and trial.kind in ("near", "foreign") and place % 2 == half:
+                score[place] = likely(weights, trial)
+    return score
+
+
+def measure(trials: Sequence[Trial], facts: Sequence[str]) -> dict[str, Any]:
+    """Measure the words and the scores on sets that were left out of the fitting."""
+    score = left_out(trials, facts)
+    right = np.array([bool(trial.right[0]) for trial in trials])
+    kind, name = np.array([trial.kind for trial in trials]), np.array([trial.set for trial in trials])
+
+    def share(chosen: np.ndarray, of: np.ndarray) -> float:
+        return round(float(chosen[of].mean()), 3) if of.any() else float("nan")
+
+    fits = kind == "fits"
+    strong = {
+        f"{least:.2f}": {
+            one: [share(right, fits & (name == one) & (score >= least)), share(score >= least, fits & (name == one))]
+            for one in SETS
+        }
+        for least in STRONG
+    }
+    weak = {
+        f"{least:.2f}": {
+            "near": share(score < least, kind == "near"),
+            "foreign": share(score < least, (kind == "foreign") & (name == PEOPLE)),
+            "foreign, six sets": share(score < least, (kind == "foreign") & (name != PEOPLE)),
+            **{one: share(score < least, fits & (name == one)) for one in SETS},
+        }
+        for least in LIKELY
+    }
+    seen = fits | (kind == "near") | ((kind == "foreign") & (name == PEOPLE))
+    bins = np.minimum((score * BINS).astype(int), BINS - 1)
+    parts = [seen & (bins == one) for one in range(BINS)]
     return {
-        "lost by set": {name: round(empty(name, "fits", low), 3) for name in DEVELOPMENT},
-        "declined": {
-            f"{least:.3f}": {kind: round(declined(kind, least), 3) for kind in kinds}
-            for least in (low, 0.06, 0.08, 0.09, 0.1, 0.12, 0.15, 0.2, 0.3)
-        },
-        "area": {
-            kind: {name: round(area(found[name, "fits"][:, 0], found[name, kind][:, 0]), 3) for name in DEVELOPMENT}
-            for kind in ("removed", "removed-narrow", "foreign")
-        },
-        "error of the first hit": round(error(*pooled.T), 3),
-        "by set": {name: round(error(*rows.T), 3) for name, rows in pairs.items()},
-        "error of ten hits": round(error(*every.T), 3),
-        "reliability": [[round(float(x), 3) for x in part.mean(axis=0)] + [len(part)] for part in bins if len(part)],
+        "strong: [right, share of the answerable]": strong,
+        "best hit weak": weak,
+        "calibration error": round(
+            float(
+                sum(
+                    part.sum() / seen.sum() * abs(score[part].mean() - right[part].mean())
+                    for part in parts
+                    if part.any()
+                )
+            ),
+            3,
+        ),
+        "reliability": [
+            [round(float(score[part].mean()), 3), round(float(right[part].mean()), 3), int(part.sum())]
+            for part in parts
+            if part.any()
+        ],
     }
 
 
@@ -183,31 +179,32 @@ def plot(measured: dict[str, Any], target: Path) -> None:
     axes.plot(rows[:, 0], rows[:, 1])
     axes.set_xlabel("score of the first hit")
     axes.set_ylabel("share that is right")
-    axes.set_title(f"each set left out of the fitting: error {measured['error of the first hit']:.3f}", fontsize=10)
+    axes.set_title(f"each set left out of the fitting: error {measured['calibration error']:.3f}", fontsize=10)
     figure.tight_layout()
-    figure.savefig(target, dpi=120, metadata={"Software": None})
+    figure.savefig(target, dpi=120)
 
 
 def main() -> None:
-    """Make the trials, measure, fit on everything, write."""
+    """Fit, measure, print the constants, write the results."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--judge", type=Path, required=True, help="the folder of the untuned model")
-    parser.add_argument("--cache", type=Path, default=Path("build/vectors"), help="where vectors are kept")
+    parser.add_argument("--judge", type=Path, required=True, help="a model folder made by export_base.py, untuned")
+    parser.add_argument("--cache", type=Path, default=Path("build/calibrate"), help="vectors of earlier runs")
     parser.add_argument("--out", type=Path, default=None, help="folder for calibration.json and calibration.png")
     options = parser.parse_args()
     texts = Texts(options.cache, options.judge)
-    report: dict[str, Any] = {"data": dict(hashes((*DEVELOPMENT, "mcp_catalogue")))}
-    for label, facts, shared in (("vectors", FACTS, SHARED), ("words", BY_WORDS, SHARED_BY_WORDS)):
-        trials = list(make_trials(texts, by_words=label == "words"))
-        report[label] = measure(trials, facts, shared)
-        curves = fit(trials, facts, shared)
-        for name, weights in (("FITS", curves.fits), ("SHARE", curves.share)):
-            report[label][name] = {key: round(value, 3) for key, value in weights.items()}
-    print(json.dumps(report, indent=2))
+    results: dict[str, Any] = {}
+    for label, facts in (("with vectors", FACTS), ("by words alone", BY_WORDS)):
+        trials = [trial for trial in make_trials(texts, by_words=facts is BY_WORDS) if len(trial.right)]
+        weights = fit(trials, facts)
+        later, decay = fit_decay(trials, weights)
+        results[label] = measure(trials, facts)
+        print(label, {name: round(value, 3) for name, value in weights.items()}, "later", later, "decay", decay)
+        print(json.dumps(results[label], indent=1), flush=True)
     if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "calibration.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-        plot(report["vectors"], options.out / "calibration.png")
+        results["data"] = dict(hashes(SETS))
+        text = json.dumps(results, indent=1)
+        (options.out / "calibration.json").write_text(text + "\n", encoding="utf-8")
+        plot(results["with vectors"], options.out / "calibration.png")
 
 
 if __name__ == "__main__":

@@ -21,9 +21,13 @@ from toolscout.models import LOCAL, Document
 from toolscout.text import split_words
 
 DEVELOPMENT = ("azure_mcp", "livemcp_step", "metatool_single", "stabletoolbench", "sealtools", "bfcl_synth")
-"""The sets to measure on: their queries are never trained on."""
-POOLS = {"catalogue": "mcp_catalogue", "real": "real_servers", "metatool": "train_metatool", "seal": "train_sealtools"}
-"""Where the tools to train on come from; the last two come with queries."""
+"""The public sets to measure on: their queries are never trained on."""
+PEOPLE = "real_servers"
+"""Requests as people write them, over real servers: to measure on, never to train on."""
+POOLS = {"catalogue": "mcp_catalogue", "metatool": "train_metatool", "seal": "train_sealtools"}
+"""Where the tools to train on come from; the last two come with queries, the first with those of `train_people`.
+
+The tools of `real_servers` are in none of them, so that the set measures what servers nobody has seen get."""
 FOLDS = ("azure_mcp", "livemcp_step", "metatool_single", "sealtools")
 """Development sets that share tools with a pool; the tools of the other two are in no pool."""
 
@@ -140,7 +144,7 @@ def kept_out(items: list[Item], fold: str) -> list[bool]:
     ]
 
 
-def hashes(folders: Iterable[str] = tuple(POOLS.values())) -> Iterator[tuple[str, str]]:
+def hashes(folders: Iterable[str] = (*POOLS.values(), "train_people")) -> Iterator[tuple[str, str]]:
     """Give each file of some sets (those that training reads), and the start of its SHA-256."""
     for folder in folders:
         for name in ("tools.jsonl", "queries.jsonl"):

@@ -24,7 +24,8 @@ from export_base import find_weights
 from toolscout.discovery import fusion
 from toolscout.discovery.request import split_clauses
 from toolscout.indexing.enrich import DESCRIPTION, LABELS, NAME, PARAMETERS, SERVER, parameters
-from toolscout.text import actions, names_server, query_terms, terms, wanted_action
+from toolscout.text import names_server, query_terms, terms
+from toolscout.verbs import actions, other_action, wanted_action
 from train import DOCUMENT_TOKENS, QUERY_TOKENS, Tokens, embed_all, encode_texts, load
 
 WEIGHT = {NAME: 3.0, SERVER: 1.5, DESCRIPTION: 1.0, PARAMETERS: 0.4, LABELS: 0.5}
@@ -134,8 +135,9 @@ def make_bench(
     cover = (weight @ (impact > 0).float()) / weight.sum(1, keepdim=True).clamp(min=1e-6)
     does = torch.tensor([actions(tool["name"]) for tool in tools], device=device)
     asks = torch.tensor([wanted_action(text) for text in texts], device=device)
-    known = (asks[:, None] > 0) & (does[None] > 0)
-    action = torch.where(known, torch.where((asks[:, None] & does[None]) > 0, 1, -1), 0).to(torch.int8)
+    others = torch.tensor([other_action(int(action)) for action in asks], device=device)
+    same, other = (asks[:, None] & does[None]) > 0, (others[:, None] & does[None]) > 0
+    action = torch.where(same, 1, torch.where(other, -1, 0)).to(torch.int8)
     titles: dict[str, int] = {}
     held_by = torch.tensor([titles.setdefault(item_of(tool).server, len(titles)) for tool in tools], device=device)
     named = torch.tensor([[names_server(frozenset(row), title) for title in titles] for row in said], device=device)

@@ -3,9 +3,9 @@
     TOOLSCOUT_BENCH=../shared/bench python training/make_pairs.py --out build/pairs.jsonl.gz
 
 Sources: requests made by rule from every tool of the pools (`phrasing.py`), several of those joined into one request,
-and the queries of the two training splits, whole and clause by clause. A pair says which part of the tool's text its
-request was made from (``hide``), so that training can leave that part out of the document. The queries of the
-development sets are read for one purpose only: to drop a pair whose request equals one of them.
+the queries of the two training splits, whole and clause by clause, and the requests of `train_people`. A pair says
+which part of the tool's text its request was made from (``hide``), so that training can leave that part out of the
+document. The queries of the development sets are read for one purpose only: to drop a pair whose request equals one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from random import Random
 from typing import Any
 
 import phrasing
-from corpus import DEVELOPMENT, Item, hashes, item_of, plain, pool_items, read_queries, read_tools
+from corpus import DEVELOPMENT, PEOPLE, Item, hashes, item_of, plain, pool_items, read_queries, read_tools
 from toolscout.discovery.request import split_clauses
 from toolscout.text import query_terms, terms
 
 SINGLE = 9
 """How many requests are made from one tool."""
 TYPOS = 0.06
+HURRIED = 0.12
+"""The share of people's requests that are also written as if typed in a hurry."""
 Pair = dict[str, Any]
 
 
@@ -109,6 +111,33 @@ def labelled_pairs(items: list[Item]) -> Iterator[Pair]:
                     yield {"query": clause, "tools": [shares[0][1]], "kind": "clause", "pool": pool, "hide": ""}
 
 
+def people_pairs(items: list[Item], random: Random) -> Iterator[Pair]:
+    """Give the requests that people and agents wrote: as they are, as typed in a hurry, and two joined into one."""
+    places = {(item.server, item.same): place for place, item in enumerate(items) if item.pool == "catalogue"}
+    wanted = {row["gold"][0] for row in read_queries("train_people")}
+    names = {
+        tool["id"]: places[item.server, item.same]
+        for tool in read_tools("mcp_catalogue")
+        if tool["id"] in wanted and (item := item_of(tool, "catalogue"))
+    }
+    messages: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for row in read_queries("train_people"):
+        place = names[row["gold"][0]]
+        pair = {"query": row["query"], "tools": [place], "kind": row["style"], "pool": "people", "hide": ""}
+        yield pair
+        if random.random() < HURRIED:
+            yield pair | {"query": phrasing.hurried(row["query"], random), "kind": "hurried"}
+        if row["style"] == "user":
+            messages[items[place].server].append((row["query"], place))
+    everything = [message for group in messages.values() for message in group]
+    for text, place in everything:
+        near = messages[items[place].server]
+        other, second = random.choice(near if len(near) > 2 and random.random() < 0.5 else everything)
+        if second != place:
+            joined = phrasing.joined([text, other], random)
+            yield {"query": joined, "tools": [place, second], "kind": "joined", "pool": "people", "hide": ""}
+
+
 def _shared(wanted: set[str], item: Item) -> int:
     return len(wanted & set(terms(f"{item.name} {item.description}")))
 
@@ -120,12 +149,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
     items = pool_items()
-    forbidden = {" ".join(row["query"].lower().split()) for name in DEVELOPMENT for row in read_queries(name)}
+    forbidden = {
+        " ".join(row["query"].lower().split()) for name in (*DEVELOPMENT, PEOPLE) for row in read_queries(name)
+    }
     counts: Counter[tuple[str, str]] = Counter()
     dropped = 0
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as out:
-        for pair in (*labelled_pairs(items), *made_pairs(items, Random(options.seed))):
+        random = Random(options.seed)
+        for pair in (*labelled_pairs(items), *made_pairs(items, random), *people_pairs(items, random)):
             if " ".join(pair["query"].lower().split()) in forbidden:
                 dropped += 1
                 continue

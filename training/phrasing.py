@@ -270,6 +270,12 @@ def keywords(texts: Sequence[str], random: Random) -> str:
     return " ".join(chosen)
 
 
+_SHORT_FORMS = {
+    "to": "2", "for": "4", "you": "u", "are": "r", "please": "pls", "and": "n", "with": "w/", "what": "wat",
+    "your": "ur", "tomorrow": "tmrw", "message": "msg", "make": "mk", "show": "shw", "the": "teh",
+}  # fmt: skip
+
+
 def spoilt(text: str, random: Random) -> str:
     """Misspell one or two of the longer words."""
     words = text.split(" ")
@@ -281,6 +287,26 @@ def spoilt(text: str, random: Random) -> str:
             (word[:at] + word[at + 1 :], word[:at] + letter + word[at:], word[:at] + letter + word[at + 1 :],
              word[:at] + word[at + 1] + word[at] + word[at + 2 :])
         )  # fmt: skip
+    return " ".join(words)
+
+
+def hurried(text: str, random: Random) -> str:
+    """Write a request as if typed in a hurry: small letters, vowels left out, letters swapped, short forms."""
+    words = []
+    for word in text.lower().split(" "):
+        short = _SHORT_FORMS.get(word.strip(",.!?"))
+        if short and random.random() < 0.5:
+            words.append(short)
+        elif len(word) >= 4 and word.isalpha() and word.isascii() and random.random() < 0.6:
+            inner = [at for at in range(1, len(word) - 1) if word[at] in "aeiou"]
+            if inner and random.random() < 0.65:
+                gone = set(random.sample(inner, random.randint(1, min(2, len(inner)))))
+                words.append("".join(letter for at, letter in enumerate(word) if at not in gone))
+            else:
+                at = random.randrange(1, len(word) - 2) if len(word) > 4 else 1
+                words.append(word[:at] + word[at + 1] + word[at] + word[at + 2 :])
+        else:
+            words.append(word)
     return " ".join(words)
 
 

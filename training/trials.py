@@ -21,20 +21,23 @@ from typing import Any
 
 import numpy as np
 
-from corpus import DEVELOPMENT, document, item_of, plain, read_queries, read_tools, strangers
+from corpus import DEVELOPMENT, PEOPLE, bench, document, item_of, plain, read_queries, read_tools, rows, strangers
 from toolscout.discovery.calibration import facts_of
 from toolscout.discovery.fusion import Evidence, fuse
 from toolscout.discovery.request import split_clauses
 from toolscout.embedding.builtin import BuiltinEmbedder
 from toolscout.indexing.enrich import weighted_terms
 from toolscout.models import Document, Tool
-from toolscout.text import actions, names_server, query_terms, wanted_action
+from toolscout.text import names_server, query_terms
+from toolscout.verbs import actions, other_action, wanted_action
 
-MOST, SMALL, FOREIGN = 700, 80, 60
+MOST, SMALL, FOREIGN = 300, 40, 30
 """Requests of a set, of each size of small catalogue, and of each other set."""
 ALIKE, SAME, STRANGE = 0.6, 0.8, 0.5
 """Cosines by the base: of equivalents, of the same thing, and below which nothing is alike."""
 DEPTH = 10
+CROWDED = ("azure_mcp", "livemcp_step")
+"""The sets that are tried among the tools of the large catalogue as well."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Request:
     texts: tuple[str, ...]
     vectors: np.ndarray
     right: tuple[int, ...]
+    """The tools that it was written for."""
+    also: tuple[int, ...] = ()
+    """Tools that serve as well."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ class Catalogue:
         self.places = {tool["id"]: place for place, tool in enumerate(tools)}
         self.servers = np.array([item.server for item in self.items])
         self.titles, self.title_of = np.unique(self.servers, return_inverse=True)
-        self.actions = np.array([actions(item.name) for item in self.items], dtype=np.uint8)
+        self.actions = np.array([actions(item.name) for item in self.items], dtype=np.int64)
         self.vectors = vectors
         self._words: dict[str, tuple[list[int], list[float]]] = {}
         for place, (tool, item) in enumerate(zip(tools, self.items, strict=True)):
@@ -135,6 +141,10 @@ class Catalogue:
         gone[list(right)] = True
         return gone
 
+    def without(self, request: Request, *, narrow: bool = False) -> np.ndarray:
+        """Return the places of the tools that do not do what is asked."""
+        return np.flatnonzero(~self.equivalents((*request.right, *request.also), narrow=narrow))
+
     def evidence(self, request: Request, rows: np.ndarray, *, by_words: bool = False) -> Evidence:
         """Return what the product knows when it sees only these tools (it looks at the best of them, here at all)."""
         said = [query_terms(text) for text in request.texts]
@@ -144,6 +154,7 @@ class Catalogue:
             if term in self._words:
                 impact[line, self._words[term][0]] = self._words[term][1]
         impact = impact[:, rows]
+        wanted = [wanted_action(text) for text in request.texts]
         named = np.array([[names_server(frozenset(terms), title) for title in self.titles] for terms in said])
         return Evidence(
             cosine=None if by_words else request.vectors @ self.vectors[rows].T,
@@ -151,7 +162,8 @@ class Catalogue:
             frequency=(impact > 0).sum(axis=1),
             visible=len(rows),
             intent_terms=np.array([[term in terms for term in names] for terms in said], dtype=np.bool_),
-            intent_action=np.array([wanted_action(text) for text in request.texts], dtype=np.uint8),
+            intent_action=np.array(wanted, dtype=np.int64),
+            other_action=np.array([other_action(action) for action in wanted], dtype=np.int64),
             several_needs=len(request.texts) > 1,
             actions=self.actions[rows],
             server=named[:, self.title_of[rows]],
@@ -159,17 +171,21 @@ class Catalogue:
         )
 
 
-def requests(name: str, places: dict[str, int], texts: Texts) -> list[Request]:
-    """Return the requests of a set, cut into their needs."""
-    queries = read_queries(name)
+def requests(name: str, places: dict[str, int], texts: Texts, kind: str = "") -> list[Request]:
+    """Return the requests of a set, cut into their needs; with `kind`, those of its requests that nothing fits."""
+    unanswerable = [row for row in rows(bench() / name / "nothing_fits.jsonl") if row["kind"] == kind] if kind else []
+    queries = unanswerable or read_queries(name)
     needs = [(query["query"], *split_clauses(query["query"])) for query in queries]
     vectors = texts.queries([text for parts in needs for text in parts])
     ends = np.cumsum([len(parts) for parts in needs])
-    right = [tuple(places[one] for one in dict.fromkeys(query["gold"]) if one in places) for query in queries]
+
+    def tools(query: dict[str, Any], field: str) -> tuple[int, ...]:
+        return tuple(places[one] for one in dict.fromkeys(query.get(field) or ()) if one in places)
+
     return [
-        Request(parts, vectors[end - len(parts) : end], some)
-        for parts, end, some in zip(needs, ends, right, strict=True)
-        if some
+        Request(parts, vectors[end - len(parts) : end], right, tools(query, "also"))
+        for parts, end, query in zip(needs, ends, queries, strict=True)
+        if (right := tools(query, "gold")) or kind
     ]
 
 
@@ -180,7 +196,11 @@ def trial(
     evidence = catalogue.evidence(request, rows, by_words=by_words)
     fused = fuse(evidence)
     order = np.argsort(-fused.strength, kind="stable")[:DEPTH]
-    right = np.isin(rows[order], request.right) if kind.startswith("fits") else np.zeros(len(order), dtype=np.bool_)
+    right = (
+        np.isin(rows[order], (*request.right, *request.also))
+        if kind.startswith("fits")
+        else np.zeros(len(order), dtype=np.bool_)
+    )
     return Trial(name, kind, facts_of(evidence, fused), fused.strength[order] - fused.strength[order[0]], right)
 
 
@@ -201,8 +221,9 @@ def among(name: str, texts: Texts, count: int | None) -> Catalogue:
 def make_trials(texts: Texts, *, by_words: bool = False) -> Iterator[Trial]:
     """Give all trials, the same ones every time."""
     random = np.random.default_rng(0)
-    catalogues = {name: Catalogue(*tools_of(name, texts)) for name in DEVELOPMENT}
-    asked = {name: requests(name, catalogues[name].places, texts) for name in DEVELOPMENT}
+    sets = (*DEVELOPMENT, PEOPLE)
+    catalogues = {name: Catalogue(*tools_of(name, texts)) for name in sets}
+    asked = {name: requests(name, catalogues[name].places, texts) for name in sets}
     for catalogue in catalogues.values():
         catalogue.judge(texts)
     for name, catalogue in catalogues.items():
@@ -213,21 +234,23 @@ def make_trials(texts: Texts, *, by_words: bool = False) -> Iterator[Trial]:
             request = asked[name][place]
             yield one("fits", catalogue, request, every)
             for kind in ("removed", "removed-narrow"):
-                gone = catalogue.equivalents(request.right, narrow=kind != "removed")
-                yield one(kind, catalogue, request, every[~gone])
+                yield one(kind, catalogue, request, catalogue.without(request, narrow=kind != "removed"))
         for size in (12, 40, 150):
             for place in random.permutation(len(asked[name]))[:SMALL]:
                 request = asked[name][place]
-                rest = random.permutation(every[~catalogue.equivalents(request.right)])[:size]
+                rest = random.permutation(catalogue.without(request))[:size]
                 yield one(f"none-{size}", catalogue, request, np.sort(rest))
                 kept = np.union1d(rest[len(request.right) :], request.right)
                 yield one(f"fits-{size}", catalogue, request, kept)
-        for other in DEVELOPMENT:
+        for kind in ("near", "foreign") if name == PEOPLE else ():
+            for request in requests(name, catalogue.places, texts, kind):
+                yield one(kind, catalogue, request, every)
+        for other in DEVELOPMENT if name != PEOPLE else ():
             near = (catalogues[other].gist @ catalogue.gist.T).max(axis=1)
             strange = [ask for ask in asked[other] if near[list(ask.right)].max() < STRANGE] if other != name else []
             for place in random.permutation(len(strange))[:FOREIGN]:
                 yield one("foreign", catalogue, strange[place], every)
-        for kind, count in (("fits-4000", 4_000), ("fits-all", None)) if name in ("azure_mcp", "livemcp_step") else ():
+        for kind, count in (("fits-4000", 4_000),) if name in CROWDED else ():
             large = among(name, texts, count)
-            for place in random.permutation(len(asked[name]))[:200]:
+            for place in random.permutation(len(asked[name]))[:150]:
                 yield one(kind, large, asked[name][place], np.arange(len(large.items)))

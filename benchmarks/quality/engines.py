@@ -27,7 +27,7 @@ class Missing(Exception):  # noqa: N818 - it is an outcome, not an error: the re
 async def ask(
     ranker: str, tools: list[dict[str, Any]], queries: Sequence[LabelledQuery], store: str
 ) -> tuple[list[QueryOutcome], str]:
-    """Answer every request with default settings, the threshold aside; return what was found and the version."""
+    """Answer every request with default settings; return what was found and the version."""
     BUILD.mkdir(parents=True, exist_ok=True)
     if ranker in OURS:
         return await _ask_us(ranker, tools, queries, store), f"toolscout {__version__}"
@@ -62,7 +62,8 @@ async def _ask_us(
         outcomes = []
         for item in queries:
             started = time.perf_counter()
-            answer = await scout.search_tools(item.query, ranker=ranker, threshold=-1.0)
+            answer = await scout.search_tools(item.query, ranker=ranker)
             took_ms = (time.perf_counter() - started) * 1_000
-            outcomes.append(QueryOutcome(labelled=item, tool_ids=tuple(m.tool.id for m in answer), took_ms=took_ms))
+            ids, fit = tuple(match.tool.id for match in answer), answer[0].fit if answer else None
+            outcomes.append(QueryOutcome(labelled=item, tool_ids=ids, took_ms=took_ms, fit=fit))
         return outcomes

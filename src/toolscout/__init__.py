@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from toolscout.models import Facets as Facets
     from toolscout.models import Filter as Filter
     from toolscout.models import Finding as Finding
+    from toolscout.models import Fit as Fit
     from toolscout.models import IndexReport as IndexReport
     from toolscout.models import Intent as Intent
     from toolscout.models import Match as Match
@@ -116,7 +117,7 @@ _HOME = {
     ),
     "models": (
         "Answer ApiKey CallResult Caller Candidates Category Change ChatSelection Detail DiscoveredTool "
-        "Document Dropped Entry Facets Filter Finding IndexReport Intent Match Metadata Origin Overlay "
+        "Document Dropped Entry Facets Filter Finding Fit IndexReport Intent Match Metadata Origin Overlay "
         "Overview Pagination Pin Publication Record Scope SearchOptions Server ServerStatus Tag Terms Tool "
         "ToolMatch ToolMetadata Verdict"
     ),

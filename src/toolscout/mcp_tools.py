@@ -159,8 +159,8 @@ def derive_schema(handler: Handler) -> dict[str, Any]:
 
 
 def answer_result(structured: Mapping[str, Any], *, text: Any = None, tips: Sequence[str] = ()) -> dict[str, Any]:
-    """Write a result: structured content, and the same as compact text for hosts that show only that."""
-    texts = [_compact(structured if text is None else text), *tips]
+    """Write a result: structured content for programs, and text for the model (the same as compact JSON by default)."""
+    texts = [text if isinstance(text, str) else _compact(structured if text is None else text), *tips]
     return {
         "content": [{"type": "text", "text": item} for item in texts],
         "structuredContent": dict(structured),

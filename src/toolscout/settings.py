@@ -85,7 +85,7 @@ class Settings:
     candidates: int = 50
     """How many candidates a hybrid search takes from vectors and from words, for each intent."""
 
-    max_query_chars: int = 4_000
+    max_query_chars: int = 100_000
     """The longest query that is accepted."""
 
     max_queries: int = 16

@@ -34,19 +34,6 @@ STOP_WORDS = frozenset(
 )
 """Words of a request that say nothing about the tool. They are dropped from queries, never from tools."""
 
-READ, CREATE, UPDATE, DELETE = 1, 2, 4, 8
-"""What a name says its tool does, as bits."""
-
-_ACTIONS = {
-    READ: "get show view read retrieve fetch display describe see check what list enumerate search find query lookup "
-    "discover which who how tell",
-    CREATE: "create add make new insert register provision build setup",
-    UPDATE: "update modify edit change rename patch set adjust",
-    DELETE: "delete remove clear drop destroy erase uninstall",
-}
-_ACTION_OF = {word: bit for bit, words in _ACTIONS.items() for word in words.split()}
-_WEAK = frozenset("new set how who which tell see check make build change".split())
-
 NAME_LABELS = frozenset({"mcp", "server", "tool"})
 """Words that only label a name, as in `tool: create_issue`."""
 SERVER_LABELS = NAME_LABELS | {"api", "service"}
@@ -56,7 +43,6 @@ NEGATIONS = r"do not|don['’]?t|never"
 """How a request negates a verb. A part of regular expressions, as is `CONTRASTS`."""
 CONTRASTS = "instead of|rather than"
 """How a request names what it does not want beside what it wants."""
-_NEGATED_WORD = re.compile(rf"\b(?:{NEGATIONS}|without|not|{CONTRASTS})\s+\w+", re.IGNORECASE)
 
 QUOTED = re.compile(r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,200}'(?!\w)|`[^`\n]{1,200}`")
 """A quotation. Its text is content of the request and neither split nor cut."""
@@ -205,26 +191,10 @@ def telling_terms(text: str) -> list[str]:
     return list(dict.fromkeys(stem_word(word) for word in words))
 
 
-@lru_cache(maxsize=65_536)
-def actions(name: str) -> int:
-    """Return the actions in a tool's name as bits: READ for `list_issues`, 0 for `translate`."""
-    bits = 0
-    for word in split_words(name):
-        bits |= _ACTION_OF.get(word, 0)
-    return bits
-
-
 def names_server(terms_asked: frozenset[str], title: str) -> bool:
     """Tell whether the terms of a request contain a server's name without labels, in one word or in several."""
     words, joined = _title(title)
     return bool(words) and (words <= terms_asked or joined in terms_asked)
-
-
-def wanted_action(request: str) -> int:
-    """Return the one action that a request asks for, or 0. The first telling verb decides, else the first verb."""
-    verbs = [word for word in split_words(_NEGATED_WORD.sub(" ", request)) if word in _ACTION_OF]
-    telling = [word for word in verbs if word not in _WEAK]
-    return _ACTION_OF[(telling or verbs)[0]] if verbs else 0
 
 
 @lru_cache(maxsize=65_536)

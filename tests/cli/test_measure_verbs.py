@@ -15,7 +15,19 @@ from serving import serving
 from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, ndcg, recall, reciprocal_rank, summarize
 
 Run = Callable[..., Any]
-FIGURES = ["ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "p50_ms", "p95_ms", "tools", "queries"]
+FIGURES = [
+    "ndcg@10",
+    "recall@1",
+    "recall@5",
+    "recall@10",
+    "mrr",
+    "shown@5",
+    "empty",
+    "p50_ms",
+    "p95_ms",
+    "tools",
+    "queries",
+]
 
 TOOLS = [
     {"id": "t1", "server": "mail", "name": "send_letter", "description": "Send a letter."},
@@ -82,12 +94,42 @@ def test_eval_prints_the_documented_figures(toolscout: Run, files: tuple[str, st
     assert ran.err == ""
 
 
-def test_eval_applies_no_threshold_and_says_so(toolscout: Run, files: tuple[str, str]) -> None:
+def test_eval_measures_what_default_settings_show(toolscout: Run, files: tuple[str, str]) -> None:
     ran = toolscout("eval", *files, "--json")
-    assert ran.json["recall@10"] == 1.0
-    table = toolscout("eval", *files)
-    assert "No threshold was applied" in table.out
-    assert "ndcg@10" in table.out
+    assert ran.json["recall@10"] == ran.json["shown@5"] == pytest.approx(2 / 3, abs=1e-4)
+    assert ran.json["empty"] == pytest.approx(1 / 3, abs=1e-4)
+    assert "shown@5" in toolscout("eval", *files).out
+
+
+def test_a_tool_that_serves_as_well_counts_where_asked() -> None:
+    labelled = LabelledQuery(id="1", query="q", gold=frozenset("a"), also=frozenset("b"))
+    outcomes = [QueryOutcome(labelled=labelled, tool_ids=("b", "c"), took_ms=1.0)]
+    strict, lenient = summarize(outcomes, tools=3), summarize(outcomes, tools=3, lenient=True)
+    assert (strict["ndcg@10"], strict["shown@5"]) == (0.0, 0.0)
+    assert (lenient["ndcg@10"], lenient["shown@5"]) == (1.0, 1.0)
+
+
+def test_requests_that_nothing_fits_are_measured_by_what_claims_to_fit() -> None:
+    nothing = LabelledQuery(id="1", query="q", gold=frozenset())
+    outcomes = [
+        QueryOutcome(labelled=nothing, tool_ids=("a",), took_ms=1.0, fit="strong"),
+        QueryOutcome(labelled=nothing, tool_ids=("a",), took_ms=1.0, fit="weak"),
+        QueryOutcome(labelled=nothing, tool_ids=(), took_ms=1.0),
+    ]
+    figures = summarize(outcomes, tools=3)
+    assert figures["declined"] == pytest.approx(2 / 3, abs=1e-4)
+    assert figures["strong_right"] == 0.0
+    assert "ndcg@10" not in figures
+
+
+def test_eval_prints_no_figure_when_answers_are_degraded(
+    toolscout: Run, files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+    ran = toolscout("eval", *files, "--json")
+    assert ran.code != 0
+    assert ran.json["error"]["message"].startswith("no figure: an answer was degraded")
+    assert toolscout("eval", *files, "--ranker", "keyword", "--json").code == 0
 
 
 def test_eval_names_every_figure_on_a_terminal_of_80_columns(

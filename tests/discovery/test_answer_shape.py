@@ -12,7 +12,7 @@ from toolscout.errors import to_wire
 from toolscout.text import shorten
 
 MINIMAL = {"key", "call_with", "score"}
-BRIEF = MINIMAL | {"version", "server", "name", "description", "category", "tags", "matched_tags"}
+BRIEF = MINIMAL | {"version", "server", "name", "description", "signature", "category", "tags", "matched_tags"}
 METADATA = {
     "total",
     "matched",
@@ -36,7 +36,7 @@ async def test_a_search_has_the_documented_fields(sample_scout: Scout, detail: A
     shown = (await sample_scout.search_tools("list pull requests", detail=detail, top_k=3)).to_dict()
     assert set(shown) == {"tools", "metadata"}
     assert set(shown["metadata"]) == METADATA
-    assert all(set(tool) == fields for tool in shown["tools"])
+    assert all(set(tool) == fields | {"fit"} for tool in shown["tools"])
     json.dumps(shown)
 
 

@@ -69,7 +69,7 @@ async def test_an_answer_never_costs_more_than_was_allowed(sample_scout: Scout, 
 
 
 async def test_the_best_hits_keep_their_schemas_and_the_rest_is_brief(sample_scout: Scout) -> None:
-    answer = await sample_scout.search_tools("list issues", threshold=0, detail="full", max_tokens=1_200)
+    answer = await sample_scout.search_tools("list issues", threshold=0, detail="full", max_tokens=1_700)
     levels = [match.detail for match in answer]
     assert len(levels) == 10
     assert levels[0] == "full"

@@ -196,11 +196,62 @@ OFF_TOPIC = [
 
 
 @pytest.mark.parametrize("query", OFF_TOPIC)
-async def test_nothing_fits_is_an_empty_answer_with_suggestions(sample_scout: Scout, query: str) -> None:
+async def test_a_request_that_nothing_fits_gets_no_hit_that_claims_to_fit(sample_scout: Scout, query: str) -> None:
     answer = await sample_scout.search_tools(query)
+    assert {match.fit for match in answer} <= {"weak"}
+    assert answer.suggestions
+
+
+async def test_an_answer_without_a_hit_says_what_there_is(sample_scout: Scout) -> None:
+    answer = await sample_scout.search_tools("zqxj vvkk wlrm")
     assert _keys(answer) == []
     assert any("communication" in line for line in answer.suggestions)
     assert answer.metadata.matched == 0
+
+
+@pytest.mark.parametrize(
+    "narrow", [{"servers": ["weather"]}, {"category": "communication"}, {"tags": ["email"]}], ids=str
+)
+async def test_a_filter_is_never_followed_by_nothing(sample_scout: Scout, narrow: Any) -> None:
+    answer = await sample_scout.search_tools("zqxj vvkk wlrm", **narrow)
+    assert len(answer) > 0
+    assert {match.fit for match in answer} == {"weak"}
+    assert "None of these clearly fits" in answer.suggestions[0]
+
+
+async def test_a_sure_answer_gives_no_advice(sample_scout: Scout) -> None:
+    answer = await sample_scout.search_tools("create an issue in github")
+    assert answer[0].tool.key == "github__create_issue"
+    assert answer[0].fit == "strong"
+    assert answer.suggestions == ()
+
+
+async def test_a_keyword_of_the_author_finds_the_tool(open_scout: Callable[..., Scout]) -> None:
+    rows = [
+        {"name": "run_job", "description": "Start a job.", "keywords": ["zamboni"], "examples": ["smooth the ice"]},
+        *({"name": f"job_{number}", "description": "Handle a job of the rink."} for number in range(20)),
+    ]
+    async with open_scout(rows) as scout:
+        for query in ("zamboni", "please smooth the ice"):
+            assert (await scout.search_tools(query))[0].tool.name == "run_job"
+
+
+async def test_tags_of_the_filter_lift_the_tools_that_have_more_of_them(open_scout: Callable[..., Scout]) -> None:
+    rows = [
+        {"server": "one", "name": "send_note", "description": "Send a note.", "tags": ["mail"]},
+        {"server": "two", "name": "send_note", "description": "Send a note.", "tags": ["mail", "team"]},
+    ]
+    async with open_scout(rows) as scout:
+        answer = await scout.search_tools("send a note", tags=["mail", "team"])
+        assert [match.tool.server for match in answer] == ["two", "one"]
+
+
+async def test_a_long_message_is_read_for_what_it_asks(sample_scout: Scout) -> None:
+    chatter = "The weather was fine and everybody had a good time at the lake. "
+    message = f"Hello all. {chatter * 60} Can you create an issue in github for the login bug? {chatter * 60} Best, Ann"
+    assert len(message) > 4_000
+    keys = _keys(await sample_scout.search_tools(message))
+    assert "github__create_issue" in keys[:3]
 
 
 async def test_a_threshold_of_nothing_shows_the_nearest_however_far(sample_scout: Scout) -> None:

@@ -164,9 +164,9 @@ def test_a_long_request_is_translated_in_bounded_time() -> None:
         "печь хлеб",
     ],
 )
-async def test_a_request_that_nothing_fits_is_declined_in_every_language(sample_scout: Scout, query: str) -> None:
+async def test_a_request_that_nothing_fits_gets_no_sure_hit_in_any_language(sample_scout: Scout, query: str) -> None:
     answer = await sample_scout.search_tools(query)
-    assert len(answer) == 0
+    assert {match.fit for match in answer} <= {"weak"}
     assert answer.suggestions
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from toolscout import Scout
 from toolscout.discovery.negation import split_negations
-from toolscout.text import CREATE, READ, wanted_action
+from toolscout.verbs import CREATE, READ, wanted_action
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ async def test_advice_names_only_tools_that_the_agent_can_see(open_gateway, demo
     assert not re.search(r"list_tools|list_tags|threshold|--|toolscout", advice)
 
 
+@pytest.mark.process  # definitions this long are checked in a worker
 @guarantee("proto:list-stable")
 async def test_an_answer_to_a_search_stays_under_2000_tokens(open_gateway):
     server = Scripted("wordy")

@@ -10,16 +10,23 @@ import typer
 
 from toolscout.cli import options
 from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries, summarize
+from toolscout.errors import EmbedderError
 
 
 def evaluate(
     tools: Annotated[Path, typer.Argument(metavar="TOOLS.jsonl", help="The tools to search.")],
     queries: Annotated[
-        Path, typer.Argument(metavar="QUERIES.jsonl", help='Rows of {"id", "query", "gold": [tool ids]}.')
+        Path,
+        typer.Argument(
+            metavar="QUERIES.jsonl", help='Rows of {"id", "query", "gold": [tool ids], "also"?: [tool ids]}.'
+        ),
     ],
     ranker: Annotated[
         str | None, typer.Option("--ranker", metavar="R", help="hybrid (default), semantic, keyword, fuzzy or boosted.")
     ] = None,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help='Count the tools of "also" as right: they serve as well.')
+    ] = False,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many hits of each search to look at.")] = 10,
     store: Annotated[
         str,
@@ -31,15 +38,15 @@ def evaluate(
 ) -> None:
     """Measure retrieval quality and latency on a labelled set, with the default settings.
 
-    One thing differs from a user's search: no threshold is applied, because the figures measure only the order.
-    The id of a tool is its `id`, or else its key.
+    The id of a tool is its `id`, or else its key. A row with an empty gold is a request that nothing fits. If answers
+    are degraded, no figure is printed: it would measure something else.
 
     Example: `toolscout eval tools.jsonl queries.jsonl --ranker keyword --json`
     """
     from toolscout.cli.output import console, print_json
 
     labelled = read_queries(queries)
-    figures = options.run(_evaluate(tools, labelled, ranker, k, store, quiet=json))
+    figures = options.run(_evaluate(tools, labelled, ranker, k, store, lenient=lenient, quiet=json))
     if json:
         print_json(figures)
         return
@@ -52,11 +59,10 @@ def evaluate(
     for name, value in figures.items():
         table.add_row(name, f"{value:,}")
     console().print(table)
-    console().print("No threshold was applied.", style="dim")
 
 
 async def _evaluate(
-    tools: Path, queries: list[LabelledQuery], ranker: str | None, k: int, store: str, *, quiet: bool
+    tools: Path, queries: list[LabelledQuery], ranker: str | None, k: int, store: str, *, lenient: bool, quiet: bool
 ) -> dict[str, float]:
     from rich.console import Console
     from rich.progress import Progress
@@ -75,9 +81,21 @@ async def _evaluate(
             await scout.search_tools(queries[0].query, top_k=k, ranker=ranker)
             for item in queries:
                 started = time.perf_counter()
-                answer = await scout.search_tools(item.query, top_k=k, ranker=ranker, threshold=-1.0)
+                answer = await scout.search_tools(item.query, top_k=k, ranker=ranker)
                 took_ms = (time.perf_counter() - started) * 1_000
-                tool_ids = tuple(match.tool.id for match in answer)
-                outcomes.append(QueryOutcome(labelled=item, tool_ids=tool_ids, took_ms=took_ms))
+                if answer.metadata.degraded:
+                    raise EmbedderError(
+                        f"no figure: an answer was degraded ({answer.metadata.degraded})",
+                        hint="`toolscout doctor` says what is wrong, or measure a ranker without vectors: "
+                        "--ranker keyword",
+                    )
+                outcomes.append(
+                    QueryOutcome(
+                        labelled=item,
+                        tool_ids=tuple(match.tool.id for match in answer),
+                        took_ms=took_ms,
+                        fit=answer[0].fit if answer else None,
+                    )
+                )
                 bar.advance(task)
-    return summarize(outcomes, report.total, k)
+    return summarize(outcomes, report.total, k, lenient=lenient)

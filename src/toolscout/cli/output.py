@@ -21,6 +21,7 @@ from toolscout.text import shorten
 
 _SHOWN_REASONS = 10
 _REST_CHARS = 36
+_FIT_STYLE = {"strong": "bold green", "likely": "green", "weak": "yellow"}
 
 
 def console() -> Console:
@@ -172,8 +173,11 @@ def _table(matches: Sequence[ToolMatch], width: int) -> Table:
     table = Table(box=box.SIMPLE, pad_edge=False)
     scored = any(match.score is not None for match in matches)
     related = any(match.relationship for match in matches)
+    judged = any(match.fit for match in matches)
     if scored:
         table.add_column("score", justify="right", style="green", no_wrap=True)
+    if judged:
+        table.add_column("fit", no_wrap=True)
     # Users copy keys, so a key is wrapped only if the other columns would have no space.
     longest = max(len(match.tool.key) for match in matches)
     table.add_column("tool", style="cyan", overflow="fold", no_wrap=longest <= width - _REST_CHARS)
@@ -184,6 +188,8 @@ def _table(matches: Sequence[ToolMatch], width: int) -> Table:
         row: list[Text] = []
         if scored:
             row.append(Text(_score(match.score)))
+        if judged:
+            row.append(Text(match.fit or "", style=_FIT_STYLE.get(match.fit or "", "")))
         row.append(safe(match.tool.key))
         if related:
             row.append(safe(match.relationship or ""))

@@ -85,8 +85,6 @@ def search(
     else:
         for text, answer in zip(queries, answers, strict=True):
             show_answer(answer, text if len(answers) > 1 else "")
-        if not any(answer.metadata.matched for answer in answers) and (threshold is None or threshold > 0):
-            console().print("Use --threshold 0 to see the nearest tools in any case.")
     if not any(answers):
         raise typer.Exit(1)
 

@@ -12,6 +12,10 @@ _LEVELS: tuple[Detail, ...] = ("minimal", "brief", "full")
 _BRACKETS = 1
 """Tokens of the list around the hits."""
 _LISTED_CATEGORIES = 12
+_WEAK_ADVICE = (
+    "None of these clearly fits. If none does what you need, search again: in other words, with the server or category "
+    "by name, or with several phrasings as a list.",
+)
 
 
 def answer_query(
@@ -27,6 +31,7 @@ def answer_query(
         ToolMatch(
             tool=tools[item.facets.key],
             score=item.score,
+            fit=item.fit,
             matched_tags=item.matched_tags,
             relationship=item.relationship,
             explain=item.parts if query.explain else None,
@@ -40,7 +45,9 @@ def answer_query(
     if matches and not affordable:
         suggestions = (f"{ranking.matched:,} tools match, but not one fits in so few tokens. Allow 100 or more.",)
     elif query.ranker and not matches:
-        suggestions = _suggest_rewording(query.text, overview.categories)
+        suggestions = _suggest_rewording(query, overview.categories)
+    elif affordable and affordable[0].fit == "weak":
+        suggestions = _WEAK_ADVICE
     metadata = _metadata(affordable, overview, ranking.matched, query.detail, query.ranker, degraded)
     return Answer(matches=affordable, metadata=metadata, suggestions=suggestions)
 
@@ -92,9 +99,11 @@ def _cost(match: ToolMatch) -> int:
     return tokens_of(match.json_size) + 1
 
 
-def _suggest_rewording(text: str, categories: Sequence[str]) -> tuple[str, ...]:
-    """Say what to try when no tool fits. The least wrong tool is never shown as a match."""
-    suggestions = [f"No tool fits {text[:80]!r}. Say the need in other or more general words."]
+def _suggest_rewording(query: Query, categories: Sequence[str]) -> tuple[str, ...]:
+    """Say what to try when there is no tool to show."""
+    if query.threshold is not None:
+        return (f"No tool reaches the threshold {query.threshold:g}. Lower it, or omit it.",)
+    suggestions = [f"No tool fits {query.text[:80]!r}. Say what it should do in other or more general words."]
     if categories:
         more = ", ..." if len(categories) > _LISTED_CATEGORIES else ""
         suggestions.append(f"There are tools for: {', '.join(categories[:_LISTED_CATEGORIES])}{more}.")

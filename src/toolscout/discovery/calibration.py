@@ -1,9 +1,8 @@
-"""Calibration: how likely a hit is right. First whether anything fits at all, then which of the hits it is.
+"""Calibration: how likely a hit is right, as a score from 0 to 1 and as a word.
 
-Both are logistic curves over a few facts that `explain` shows. `fits` looks at the request and the best hit: is there a
-tool that does what the request asks for? The share of a hit is how likely it is the right one if something fits. It
-falls with the distance in strength from the best. The score is the product, so scores have the order of the strengths.
-`training/calibrate.py` fits the numbers, and measures them on sets that were omitted from the fitting.
+The likelihood that the first hit is right is a logistic curve over a few facts that `explain` shows. A later hit is
+less likely the further its strength is behind, so scores have the order of the strengths. `training/calibrate.py` fits
+the numbers, on requests with and without a tool that answers them, and measures them on sets that it left out.
 """
 
 from __future__ import annotations
@@ -14,56 +13,48 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolscout.discovery.fusion import Doubles, Evidence, Fusion, rarity
+from toolscout.models import Fit
 
-FITS: Mapping[str, float] = {
-    "intercept": -5.769,
-    "strength": 5.219,
-    "lead": 3.053,
-    "cosine": 7.931,
-    "known": -1.145,
+FIRST: Mapping[str, float] = {
+    "intercept": -3.989,
+    "strength": 5.113,
+    "lead": 12.24,
+    "cover": -0.174,
+    "terms": -0.149,
+    "server": 0.361,
+    "contradicts": -0.88,
 }
-"""Whether something fits: weights of the facts, with vectors."""
-FITS_BY_WORDS: Mapping[str, float] = {
-    "intercept": -1.803,
-    "strength": 13.774,
-    "known": -1.341,
+"""Whether the first hit is right: weights of the facts, with vectors."""
+FIRST_BY_WORDS: Mapping[str, float] = {
+    "intercept": -3.489,
+    "strength": 12.433,
+    "cover": 0.532,
+    "contradicts": -1.41,
 }
 """The same without vectors, or if the best hit has none yet."""
-SHARE: Mapping[str, float] = {
-    "intercept": -3.447,
-    "gap": 7.359,
-    "strength": 2.843,
-    "lead": 11.242,
-    "several": 1.012,
-}
-"""Which hit it is, if something fits."""
-SHARE_BY_WORDS: Mapping[str, float] = {
-    "intercept": -3.528,
-    "gap": 12.499,
-    "strength": 9.578,
-    "several": 0.672,
-}
+LATER, DECAY = 0.9, 4.0
+"""A later hit is at most this share as likely as the first, and less by this power of its distance in strength."""
+LATER_BY_WORDS, DECAY_BY_WORDS = 0.8, 7.0
 """The same without vectors."""
-THRESHOLD = 0.09
-"""Below this, nothing fits. About one answerable request in fifty is lost, the mean of the sets."""
-THRESHOLD_BY_WORDS = 0.1
-"""The same without vectors."""
-THRESHOLD_STRANGE = 0.2
-"""The threshold for a request that shares no word with any visible tool. Nonsense has a nearest vector, too."""
+STRONG, LIKELY = 0.8, 0.26
+"""The least scores of a strong and of a likely hit."""
+FOREIGN = 0.24
+"""If even the nearest tool has a smaller cosine, and no word matches well, the request is about something else."""
+_STRAY_COVER = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """The strengths of the candidates as likelihoods."""
 
-    fits: float
-    """How likely the catalogue has a tool for the request, 0 to 1."""
-    enough: bool
-    """Whether that is likely enough for an answer."""
+    first: float
+    """How likely the first hit is right, 0 to 1."""
+    foreign: bool
+    """Whether the request is plainly about something else, so that not even the nearest tools are worth showing."""
     score: Doubles
     """For each candidate, how likely it is right, 0 to 1."""
     facts: Mapping[str, float]
-    """The facts that `fits` was computed from."""
+    """The facts that `first` was computed from."""
 
 
 def facts_of(evidence: Evidence, fusion: Fusion) -> dict[str, float]:
@@ -71,33 +62,42 @@ def facts_of(evidence: Evidence, fusion: Fusion) -> dict[str, float]:
     weight = rarity(evidence.frequency, evidence.visible) * evidence.intent_terms[0]
     total = max(float(weight.sum()), 1e-9)
     known = float(weight[evidence.frequency > 0].sum()) / total
+    best, terms = int(fusion.strength.argmax()), float(evidence.intent_terms[0].sum())
     return {
-        "strength": float(fusion.strength.max()),
+        "strength": float(fusion.strength[best]),
         "lead": fusion.lead,
         "cosine": 0.0 if evidence.cosine is None else float(evidence.cosine.max(axis=1).mean()),
-        "known": float(np.log1p(known * evidence.intent_terms[0].sum())),
-        "several": float(evidence.several_needs),
+        "cover": float(fusion.cover[best]),
+        "known": float(np.log1p(known * terms)),
+        "terms": float(np.log1p(terms)),
+        "server": float(fusion.server[best]),
+        "contradicts": float(fusion.action[best] < 0),
     }
 
 
 def calibrate(evidence: Evidence, fusion: Fusion) -> Calibration:
-    """Give every candidate its score, and decide whether anything fits."""
+    """Give every candidate its score."""
     if not len(fusion.strength):
-        return Calibration(fits=0.0, enough=False, score=fusion.strength, facts={})
-    facts = facts_of(evidence, fusion)
-    by_words = evidence.cosine is None or not evidence.cosine[:, int(fusion.strength.argmax())].any()
-    fits = float(_curve(_sum(FITS_BY_WORDS if by_words else FITS, facts)))
-    weights = SHARE_BY_WORDS if by_words else SHARE
-    gap = fusion.strength - fusion.strength.max()
-    share = _curve(_sum(weights, facts) + weights["gap"] * gap)
-    least = THRESHOLD_STRANGE if not facts["known"] else THRESHOLD_BY_WORDS if by_words else THRESHOLD
-    return Calibration(fits=fits, enough=fits >= least, score=fits * share, facts=facts)
+        return Calibration(first=0.0, foreign=False, score=fusion.strength, facts={})
+    facts, best = facts_of(evidence, fusion), int(fusion.strength.argmax())
+    by_words = evidence.cosine is None or not evidence.cosine[:, best].any()
+    first = _curve(_sum(FIRST_BY_WORDS if by_words else FIRST, facts))
+    later, decay = (LATER_BY_WORDS, DECAY_BY_WORDS) if by_words else (LATER, DECAY)
+    score: Doubles = first * later * np.exp(decay * (fusion.strength - fusion.strength[best]))
+    score[best] = first
+    stray = float(fusion.cover.max()) < _STRAY_COVER
+    foreign = not by_words and facts["cosine"] < FOREIGN and stray
+    return Calibration(first=first, foreign=foreign, score=score, facts=facts)
+
+
+def fit_of(score: float) -> Fit:
+    """Return the word for a score."""
+    return "strong" if score >= STRONG else "likely" if score >= LIKELY else "weak"
 
 
 def _sum(weights: Mapping[str, float], facts: Mapping[str, float]) -> float:
     return weights["intercept"] + sum(weights[name] * value for name, value in facts.items() if name in weights)
 
 
-def _curve(logit: Doubles | float) -> Doubles:
-    curve: Doubles = 1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0)))
-    return curve
+def _curve(logit: float) -> float:
+    return float(1.0 / (1.0 + np.exp(-min(max(logit, -30.0), 30.0))))

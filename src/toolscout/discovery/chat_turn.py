@@ -28,6 +28,8 @@ from toolscout.telemetry import described, emit
 
 EARLIER = 0.6
 """How much a tool that fits an earlier message counts, against one that fits the request; once more for each step."""
+FEW = 3
+"""How many tools a turn gets if none of them is likely to fit."""
 RECENT = 2
 """How many of the user's earlier messages are searched for."""
 _LONGEST_MESSAGE = 1_000
@@ -82,7 +84,7 @@ class ChatToolSelector:
         if threshold is not None and not (isinstance(threshold, (int, float)) and -1 <= threshold <= 1):
             raise InvalidValueError(
                 f"similarity_threshold is a cosine from -1 to 1, not {threshold!r}",
-                hint="omit it to use the calibrated threshold",
+                hint="omit it to get the best tools",
             )
         return replace(turn, limit=min(turn.limit, self.search.settings.turn_tools))
 
@@ -109,7 +111,7 @@ class ChatToolSelector:
         return fit_turn(tools, core, limit=turn.limit, most=most, max_tokens=turn.max_tokens), degraded
 
     async def _search(self, turn: ChatTurn, caller: Caller) -> tuple[list[DiscoveredTool], str | None]:
-        """Search for the turn. Without vectors there is no cosine, and the calibrated threshold decides."""
+        """Search for the turn. Without vectors there is no cosine, so a threshold on it is not applied."""
         answers = await self.search.answer(self._queries(turn), caller, self.down)
         degraded = next((answer.metadata.degraded for answer in answers if answer.metadata.degraded), None)
         if degraded and turn.similarity_threshold is not None:
@@ -117,17 +119,17 @@ class ChatToolSelector:
         return merge_answers(answers, least_cosine=turn.similarity_threshold), degraded
 
     def _queries(self, turn: ChatTurn) -> list[Query]:
-        """Return queries for the request and the last messages. Of a text that is too long, both ends are used."""
+        """Return queries for the request and the last messages."""
         texts = [*([turn.query] if turn.query.strip() else []), *recent_texts(turn.messages, turn.query)]
         if not texts:
             raise EmptyQueryError(
                 "neither the query nor the messages say anything", hint="pass what the user wrote in this turn"
             )
-        half = self.search.settings.max_query_chars // 2
+        longest = self.search.settings.max_query_chars
         by_cosine = turn.similarity_threshold is not None
         return [
             Query(
-                text=text if len(text) <= 2 * half else f"{text[: half - 1]}\n{text[-half:]}",
+                text=text[-longest:],
                 filter=_filter_of(turn),
                 limit=max(turn.limit, _HITS_BEFORE_THRESHOLD) if by_cosine else turn.limit,
                 threshold=0.0 if by_cosine else None,
@@ -168,9 +170,10 @@ def merge_answers(answers: Sequence[Answer], *, least_cosine: float | None) -> l
     """Merge the answer to a request with those to the earlier messages, best first.
 
     The tools for the request come first, those for the earlier messages follow. Where the request alone finds nothing
-    ("do that again"), the earlier messages decide.
+    that is likely to fit ("do that again"), the earlier messages decide.
     """
-    leading = max((match.score or 0.0 for match in answers[0]), default=0.0) if answers else 0.0
+    is_sure = any(match.fit != "weak" for match in answers[0]) if answers else False
+    leading = max((match.score or 0.0 for match in answers[0]), default=0.0) if is_sure else 0.0
     best: dict[str, DiscoveredTool] = {}
     for step, answer in enumerate(answers):
         top = max((match.score or 0.0 for match in answer), default=0.0) or 1.0
@@ -182,7 +185,9 @@ def merge_answers(answers: Sequence[Answer], *, least_cosine: float | None) -> l
             other = best.get(match.tool.key)
             if other is None or (other.score or 0.0) < (tool.score or 0.0):
                 best[match.tool.key] = tool
-    return sorted(best.values(), key=lambda item: (-(item.score or 0.0), item.tool.key))
+    tools = sorted(best.values(), key=lambda item: (-(item.score or 0.0), item.tool.key))
+    is_enough = least_cosine is not None or any(item.fit != "weak" for item in tools)
+    return tools if is_enough else tools[:FEW]
 
 
 def fit_turn(
@@ -234,5 +239,8 @@ def _filter_of(turn: ChatTurn) -> Filter:
 def _discovered(match: ToolMatch, score: float) -> DiscoveredTool:
     cosine = (match.explain or {}).get("cosine", 0.0)
     return DiscoveredTool(
-        tool=match.tool, similarity=float(cosine) if isinstance(cosine, (int, float)) else 0.0, score=round(score, 4)
+        tool=match.tool,
+        similarity=float(cosine) if isinstance(cosine, (int, float)) else 0.0,
+        score=round(score, 4),
+        fit=match.fit,
     )

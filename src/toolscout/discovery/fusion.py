@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.uint8]
+Bits = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 STANDING_COSINE = 1.0
@@ -31,24 +31,26 @@ STANDING_WORDS = 0.06
 STANDING_COVER = 0.6
 """Standing: share of the request's words, weighted by rarity, that the tool contains."""
 SAME_ACTION = 0.05
-"""Standing: the name has the requested action (read, create, update, delete)."""
-OTHER_ACTION = -0.15
-"""Standing: the name has another action."""
-SAME_SERVER = 0.14
+"""Standing: the name has the requested action, such as delete."""
+OTHER_ACTION = -0.05
+"""Standing: the name has an action that contradicts it, such as create."""
+SAME_SERVER = 0.1
 """Standing: the request names the tool's server."""
 EVIDENCE_COSINE = 0.6
 """Evidence: cosine."""
-EVIDENCE_WORDS = 0.3
+EVIDENCE_WORDS = 0.225
 """Evidence: word strength, about the number of rare words in strong fields."""
 EVIDENCE_COVER = 0.12
 """Evidence: share of the request's words."""
 CLAUSE_SHARE = 0.65
 """How much the best clause counts against the whole request, if there are clauses."""
+MATCHED_TAG = 0.08
+"""Strength added for every tag of the filter that the tool has."""
 EXACT_NAME = 2.0
 """Strength added if the request is the tool's name or key. Nothing else reaches that."""
 
 _FULL_COVER = 0.5
-_LEAST_COSINE = 0.1
+_LEAST_COSINE = 0.3
 _NEXT = 5
 _UNRELATED = 0.15
 """The cosine of an unrelated tool. It stands in for tools that a small catalogue does not have."""
@@ -69,15 +71,19 @@ class Evidence:
     intent_terms: Flags
     """[i, t]: which intent has which terms."""
     intent_action: Bits
-    """[i]: the action that the intent asks for, as `text.wanted_action` returns it."""
+    """[i]: the action that the intent asks for, as `verbs.wanted_action` returns it."""
+    other_action: Bits
+    """[i]: the actions that contradict it, as `verbs.other_action` returns them."""
     several_needs: bool
     """Whether the parts are separate needs. The readings of a translated request are not."""
     actions: Bits
-    """[n]: the actions in the candidate's name, as `text.actions` returns them."""
+    """[n]: the actions in the candidate's name, as `verbs.actions` returns them."""
     server: Flags
     """[i, n]: whether the intent names the candidate's server."""
     exact: Flags
     """[n]: whether the request is the candidate's name or key."""
+    tags: Bits | None = None
+    """[n]: how many tags of the filter the candidate has, or None without such a filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +126,7 @@ def fuse(evidence: Evidence) -> Fusion:
     total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-6)
     words = weight @ evidence.impact
     cover = (weight @ (evidence.impact > 0).astype(np.float32)) / total
-    action = _action(evidence.intent_action, evidence.actions)
+    action = _action(evidence)
     fading = np.minimum(1.0, cover.max(axis=1, keepdims=True) / _FULL_COVER)
     standing = (
         STANDING_COSINE * cosine / np.maximum(cosine.max(axis=1, keepdims=True), _LEAST_COSINE)
@@ -136,6 +142,8 @@ def fuse(evidence: Evidence) -> Fusion:
     share = CLAUSE_SHARE if intents > 1 else 0.0
     strength = ((1 - share) * each[0] + share * each[best, rows]).astype(np.float64)
     strength += EXACT_NAME * evidence.exact
+    if evidence.tags is not None:
+        strength += MATCHED_TAG * evidence.tags
     lead = 0.0 if evidence.cosine is None else _lead(cosine)
     return Fusion(
         strength=strength,
@@ -149,10 +157,10 @@ def fuse(evidence: Evidence) -> Fusion:
     )
 
 
-def _action(intent_action: Bits, actions: Bits) -> Floats:
-    comparable = (intent_action[:, None] > 0) & (actions[None, :] > 0)
-    same = (intent_action[:, None] & actions[None, :]) > 0
-    return np.where(comparable, np.where(same, SAME_ACTION, OTHER_ACTION), 0.0).astype(np.float32)
+def _action(evidence: Evidence) -> Floats:
+    same = (evidence.intent_action[:, None] & evidence.actions[None, :]) > 0
+    other = (evidence.other_action[:, None] & evidence.actions[None, :]) > 0
+    return np.where(same, SAME_ACTION, np.where(other, OTHER_ACTION, 0.0)).astype(np.float32)
 
 
 def _lead(cosine: Floats) -> float:

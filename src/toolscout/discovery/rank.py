@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from toolscout.discovery.calibration import fit_of
 from toolscout.discovery.diversity import DEPTH, cover_clauses, limit_untrusted, only_trusted
 from toolscout.discovery.rankers.boosted import TOP_K_SERVICES, rank_boosted
 from toolscout.discovery.rankers.fuzzy import rank_fuzzy
@@ -33,7 +34,8 @@ def rank_candidates(query: Query, request: UnderstoodRequest, candidates: Candid
         ranking = _rank_and_cover(query, request, candidates)
     else:
         ranking = _rank_with_untrusted(query, request, candidates)
-    return replace(ranking, best=[_with_tags(query, item) for item in ranking.best[: query.limit]])
+    best = [replace(_with_tags(query, item), fit=fit_of(item.score)) for item in ranking.best[: query.limit]]
+    return replace(ranking, best=best)
 
 
 def rank_texts(query: Query, tools: Sequence[Facets]) -> Ranking:

@@ -46,6 +46,15 @@ _BORDER = re.compile(
 )
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|st|no|inc|ltd|approx)\.$", re.IGNORECASE)
 
+LONG = 2_000
+"""A request with more characters is read by its beginning, its end and the sentences that ask."""
+_END_CHARACTERS = 600
+_SENTENCE = re.compile(r"[^.!?\n]{1,400}[.!?\n]?")
+_ASKS = re.compile(
+    rf"\?$|^\s*(?:please\s+)?(?:{_VERBS})\b|\b(?:please|can you|could you|i need|i want|i'd like|help me)\b",
+    re.IGNORECASE,
+)
+
 _MAX_TYPOS = 4
 _MIN_LETTERS = 4
 _SHORT_WORD = 6
@@ -99,18 +108,33 @@ class UnderstoodRequest:
 
 
 def understand(query: Query) -> UnderstoodRequest:
-    """Read a query. Only `hybrid` translates, cuts out what is ruled out, and splits; the others take it as it is."""
+    """Read a query. Only `hybrid` translates, cuts out what is ruled out, and splits. The others take it as it is."""
+    text = condense(query.text)
     if query.ranker != "hybrid":
-        return UnderstoodRequest(text=query.text, whole=_intent(query.text))
-    if english := to_english(query.text):
-        return UnderstoodRequest(text=query.text, whole=_intent(english), original=_intent(query.text))
-    affirmative, excluded = split_negations(query.text)
+        return UnderstoodRequest(text=query.text, whole=_intent(text))
+    if english := to_english(text):
+        return UnderstoodRequest(text=query.text, whole=_intent(english), original=_intent(text))
+    affirmative, excluded = split_negations(text)
     clauses = tuple(_intent(clause) for clause in split_clauses(affirmative))
     return UnderstoodRequest(text=query.text, whole=_intent(affirmative), clauses=clauses, excluded=excluded)
 
 
 def _intent(text: str) -> Intent:
     return Intent(text=text, terms=tuple(query_terms(text)))
+
+
+def condense(text: str) -> str:
+    """Return what matters of a long message: its beginning, the sentences that ask for something, and its end."""
+    if len(text) <= LONG:
+        return text
+    middle = text[_END_CHARACTERS:-_END_CHARACTERS]
+    asking = [part for part in _SENTENCE.findall(middle) if _ASKS.search(part)]
+    kept, room = [], LONG - 2 * _END_CHARACTERS
+    for part in asking:
+        if len(part) <= room:
+            kept.append(part.strip())
+            room -= len(part)
+    return "\n".join((text[:_END_CHARACTERS], *kept, text[-_END_CHARACTERS:]))
 
 
 def split_clauses(text: str) -> tuple[str, ...]:

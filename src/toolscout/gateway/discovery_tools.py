@@ -8,7 +8,7 @@ from pydantic import Field, WithJsonSchema
 
 from toolscout.gateway.call_forwarder import ToolRequest
 from toolscout.mcp_tools import WRITES, McpTool, answer_result, mcp_tool
-from toolscout.models import Detail, Match
+from toolscout.models import Detail, Match, answer_text, answers_text
 
 ANSWER_TOKENS = 2_000
 """The most tokens of an answer to a search, metadata included, unless `max_tokens` allows more."""
@@ -27,14 +27,15 @@ Version = Annotated[str | None, Field(description="of the hit: notices a definit
 
 
 @mcp_tool(
-    "Find tools by what they do, before saying that something cannot be done. Describe the need in a few words; ask "
-    "several at once with a list. Call a hit with the tool that its call_with names. {catalogue}",
+    "Find tools by what they do, before saying that something cannot be done. Say capability, object and product: "
+    "'create an issue in GitHub'. Pass several needs, or phrasings of one, as a list. Each hit names its key, the tool "
+    "that calls it, how well it fits (strong, likely, weak) and its arguments. {catalogue}",
     surface="compact",
     output_schema=_ANSWER_SCHEMA,
 )
 async def search_tools(
     request: ToolRequest,
-    query: Annotated[str | list[str], Field(description="one need, or a list of them")],
+    query: Annotated[str | list[str], Field(description="what the tool should do, or a list of such needs")],
     tags: list[str] | None = None,
     match: Annotated[Match, Field(description="of the tags")] = "any",
     category: str | None = None,
@@ -56,12 +57,13 @@ async def search_tools(
         max_tokens=_tokens_per_query(max_tokens, len(queries)),
         caller=request.caller,
     )
+    budget = ANSWER_TOKENS if max_tokens is None else max_tokens
     if not isinstance(query, list):
-        return answer_result(answers[0].to_dict())
+        return answer_result(answers[0].to_dict(), text=answer_text(answers[0], budget))
     body = {"results": [answer.to_dict() for answer in answers]}
     for later in body["results"][1:]:
         later["metadata"]["categories_available"] = []  # equal in every answer, so only the first one has them
-    return answer_result(body)
+    return answer_result(body, text=answers_text(answers, queries, budget))
 
 
 def _tokens_per_query(max_tokens: int | None, queries: int) -> int:
@@ -73,7 +75,7 @@ def _tokens_per_query(max_tokens: int | None, queries: int) -> int:
 
 
 @mcp_tool(
-    "Full definitions of tools: description and input schema. Read them before the first call.",
+    "Full definitions of tools: description and input schema, where the arguments of a hit do not say enough.",
     surface="compact",
     output_schema=_ANSWER_SCHEMA,
 )
@@ -81,7 +83,8 @@ async def get_tool_details(
     request: ToolRequest, names: Annotated[str | list[str], Field(description="keys from search_tools")]
 ) -> dict[str, Any]:
     """Return full definitions."""
-    return answer_result((await request.scout.get_tool_details(names, caller=request.caller)).to_dict())
+    answer = await request.scout.get_tool_details(names, caller=request.caller)
+    return answer_result(answer.to_dict(), text=answer_text(answer))
 
 
 @mcp_tool(
@@ -118,7 +121,7 @@ async def list_tools(
     answer = await request.scout.list_tools(
         detail=detail, category=category, server=server, page=page, page_size=page_size, caller=request.caller
     )
-    return answer_result(answer.to_dict())
+    return answer_result(answer.to_dict(), text=answer_text(answer))
 
 
 @mcp_tool(
@@ -142,14 +145,14 @@ async def find_by_tags(
 ) -> dict[str, Any]:
     """Return the tools that carry any, or all, of the tags."""
     answer = await request.scout.find_by_tags(tags, match=match, detail=detail, caller=request.caller)
-    return answer_result(answer.to_dict())
+    return answer_result(answer.to_dict(), text=answer_text(answer))
 
 
 @mcp_tool("Show what goes with a tool.", surface="browse", output_schema=_ANSWER_SCHEMA)
 async def get_related_tools(request: ToolRequest, name: Key, limit: Count = 5) -> dict[str, Any]:
     """Return related tools, each with its strongest relation."""
     answer = await request.scout.get_related_tools(name, limit=limit, caller=request.caller)
-    return answer_result(answer.to_dict())
+    return answer_result(answer.to_dict(), text=answer_text(answer))
 
 
 DISCOVERY_TOOLS: tuple[McpTool, ...] = (

@@ -34,12 +34,12 @@ _INCLUDES = {
     "all": set[str](),
 }
 _DISCOVERY_INSTRUCTIONS = (
-    "Many more tools than you see are behind this server. Before you say that something cannot be done, describe the "
-    "need to search_tools in a few words (several needs at once as a list). Each hit has a key and says in call_with "
-    "which tool calls it: call_read_tool for tools that only read, call_tool for all others. Read the input schema "
-    'with get_tool_details, or search with detail="full", before the first call; then call with '
-    '{"name": key, "arguments": {...}, "version": version of the hit}. An error says what to change. When nothing '
-    "fits, search again in other words."
+    "Many more tools than you see are behind this server. Before you say that something cannot be done, tell "
+    "search_tools what the tool should do: capability, object, product (several needs, or phrasings of one, as a "
+    "list). Each hit has a key, says which tool calls it (call_read_tool for tools that only read, call_tool for all "
+    'others), how well it fits, and its arguments. Then call with {"name": key, "arguments": {...}}. If the '
+    "arguments are not clear, get_tool_details has the schema. An error says what to change. If no hit fits, search "
+    "again in other words."
 )
 _ALL_INSTRUCTIONS = "The tools of several servers, each named <server>__<tool>."
 

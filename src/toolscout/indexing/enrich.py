@@ -14,19 +14,21 @@ from toolscout.indexing.taxonomy import infer_labels, taxonomy_version
 from toolscout.models import LOCAL, Document, Entry, Terms, Tool
 from toolscout.text import count_tokens, split_words, terms
 
-_REVISION = 2
+_REVISION = 3
 """Raise it when the document or the words of an unchanged tool change, so that all tools are indexed again."""
 
-NAME, SERVER, DESCRIPTION, PARAMETERS, LABELS = 1, 2, 4, 8, 16
+NAME, SERVER, DESCRIPTION, PARAMETERS, LABELS, KEYWORDS = 1, 2, 4, 8, 16, 32
 """The fields of a tool as bits. The mask of a term says where it occurs."""
 
-_WEIGHT = {NAME: 3.0, SERVER: 1.5, DESCRIPTION: 1.0, PARAMETERS: 0.4, LABELS: 0.5}
-_AVERAGE = {NAME: 3.0, SERVER: 2.0, DESCRIPTION: 18.0, PARAMETERS: 20.0, LABELS: 3.0}
-_LENGTH_NORM = {NAME: 0.3, SERVER: 0.3, DESCRIPTION: 0.6, PARAMETERS: 0.6, LABELS: 0.3}
+_WEIGHT = {NAME: 3.0, SERVER: 1.5, DESCRIPTION: 1.0, PARAMETERS: 0.4, LABELS: 0.5, KEYWORDS: 2.5}
+_AVERAGE = {NAME: 3.0, SERVER: 2.0, DESCRIPTION: 18.0, PARAMETERS: 20.0, LABELS: 3.0, KEYWORDS: 6.0}
+_LENGTH_NORM = {NAME: 0.3, SERVER: 0.3, DESCRIPTION: 0.6, PARAMETERS: 0.6, LABELS: 0.3, KEYWORDS: 0.3}
 _SATURATION = 1.2
 _PARAMETER_DEPTH = 3
 _MAX_PARAMETERS = 60
 _MAX_ENUM_VALUES = 20
+_MAX_LABEL_CHARACTERS = 160
+_MAX_DETAIL_CHARACTERS = 400
 
 
 def stamp_of(tool: Tool) -> str:
@@ -90,17 +92,22 @@ def enrich_tool(tool: Tool) -> Entry:
 
 def to_document(tool: Tool) -> Document:
     """Return the text of a tool that is embedded: identifiers are split into words, the description is kept."""
+    found = list(parameters(tool.input_schema))
     return Document(
         name=_plain(tool.name),
         server="" if tool.server == LOCAL else _plain(tool.server_title),
         description=tool.description,
-        parameters=", ".join(_plain(name) for name, _ in parameters(tool.input_schema)),
+        parameters=", ".join(_plain(name) for name, _ in found),
+        labels=", ".join(dict.fromkeys(_author_labels(tool)))[:_MAX_LABEL_CHARACTERS],
+        details="; ".join(filter(None, (text for _, text in found)))[:_MAX_DETAIL_CHARACTERS],
     )
 
 
 def text_hash(document: Document) -> str:
     """Return the key of a document's vector. The same text of a thousand tenants is embedded once."""
-    words = "\x00".join((document.name, document.server, document.description, document.parameters))
+    words = "\x00".join(
+        (document.name, document.server, document.labels, document.description, document.parameters, document.details)
+    )
     return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
@@ -141,6 +148,12 @@ def parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 queue.append((depth + 1, items if isinstance(items, Mapping) else value))
 
 
+def _author_labels(tool: Tool) -> Iterator[str]:
+    """Yield the author's words for a tool: keywords, and examples of requests. Tags count as words and as filters."""
+    yield from tool.keywords
+    yield from (example for example in tool.examples if isinstance(example, str))
+
+
 def _plain(name: str) -> str:
     return " ".join(split_words(name)) or name
 
@@ -159,5 +172,5 @@ def _fields(tool: Tool) -> Iterator[tuple[int, str]]:
         yield SERVER, tool.server_title
     yield DESCRIPTION, tool.description
     yield PARAMETERS, " ".join(f"{name} {text}" for name, text in parameters(tool.input_schema))
-    examples = (example for example in tool.examples if isinstance(example, str))
-    yield LABELS, " ".join((tool.category, *tool.tags, *tool.keywords, *tool.capabilities, *examples))
+    yield LABELS, " ".join((tool.category, *tool.tags, *tool.capabilities))
+    yield KEYWORDS, " ".join(_author_labels(tool))

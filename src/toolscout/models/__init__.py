@@ -17,8 +17,21 @@ from toolscout.models.catalogue import (
     Terms,
 )
 from toolscout.models.chat import ChatSelection, ChatTurn, DiscoveredTool, Origin
-from toolscout.models.queries import Candidates, Detail, Filter, Intent, Match, Query, Ranked, Ranking, SearchOptions
+from toolscout.models.model_text import answer_text, answers_text
+from toolscout.models.queries import (
+    Candidates,
+    Detail,
+    Filter,
+    Fit,
+    Intent,
+    Match,
+    Query,
+    Ranked,
+    Ranking,
+    SearchOptions,
+)
 from toolscout.models.records import KEPT_OUT, ApiKey, Change, Pin, Record, Verdict
+from toolscout.models.signature import signature
 from toolscout.models.tools import (
     LOCAL,
     OUTPUT_HINT,
@@ -64,6 +77,7 @@ __all__ = [
     "Facets",
     "Filter",
     "Finding",
+    "Fit",
     "IndexReport",
     "Intent",
     "Match",
@@ -88,4 +102,7 @@ __all__ = [
     "ToolMatch",
     "ToolMetadata",
     "Verdict",
+    "answer_text",
+    "answers_text",
+    "signature",
 ]

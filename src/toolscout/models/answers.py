@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
-from toolscout.models.queries import Detail
+from toolscout.models.queries import Detail, Fit
+from toolscout.models.signature import signature
 from toolscout.models.tools import Tool
 from toolscout.text import json_size, shorten
 
@@ -18,6 +19,8 @@ class ToolMatch:
 
     tool: Tool
     score: float | None = None
+    fit: Fit | None = None
+    """How sure it is, in a word. Only hits of `hybrid` have one."""
     matched_tags: tuple[str, ...] = ()
     relationship: str | None = None
     explain: Mapping[str, Any] | None = None
@@ -44,12 +47,15 @@ class ToolMatch:
         written: dict[str, Any] = {"key": tool.key, "call_with": self.call_with}
         if self.score is not None:
             written["score"] = round(self.score, 4)
+        if self.fit is not None:
+            written["fit"] = self.fit
         if detail != "minimal":
             written |= {
                 "version": tool.version,
                 "server": tool.server,
                 "name": tool.name,
                 "description": tool.description if detail == "full" else shorten(tool.description),
+                "signature": signature(tool.input_schema),
                 "category": tool.category,
                 "tags": list(tool.tags),
                 "matched_tags": list(self.matched_tags),

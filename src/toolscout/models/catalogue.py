@@ -29,7 +29,7 @@ class Finding:
     severity: Literal["quarantine", "notice"]
 
 
-FIELDS = ("name", "server", "description", "parameters", "labels")
+FIELDS = ("name", "server", "description", "parameters", "labels", "keywords")
 """The fields of a tool that are searched by words. Bit n of a field mask stands for field n."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolscout.models.queries import Fit
 from toolscout.models.tools import Tool
 
 Origin = Literal["semantic", "core", "fallback", "all"]
@@ -33,6 +34,7 @@ class DiscoveredTool:
     similarity: float = 0.0
     source: Origin = "semantic"
     score: float | None = None
+    fit: Fit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

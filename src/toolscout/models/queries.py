@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Detail = Literal["minimal", "brief", "full"]
 Match = Literal["any", "all"]
+Fit = Literal["strong", "likely", "weak"]
+"""How sure a hit is: `strong` is right nine times in ten, `likely` about every second time, `weak` seldom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ class Ranked:
 
     facets: Facets
     score: float
+    fit: Fit | None = None
+    """Only `hybrid` is calibrated, so only its hits have one."""
     matched_tags: tuple[str, ...] = ()
     parts: Mapping[str, Any] = field(default_factory=dict)
     relationship: str | None = None

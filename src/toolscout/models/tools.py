@@ -155,8 +155,10 @@ class ToolMetadata:
 TEMPLATE: Mapping[str, str] = {
     "name": "{}",
     "server": " ({})",
+    "labels": ", also {}",
     "description": ": {}",
     "parameters": " Parameters: {}",
+    "details": " ({})",
 }
 """The default template of a document's text. A model's manifest may have its own. Empty fields are omitted."""
 
@@ -169,6 +171,10 @@ class Document:
     server: str
     description: str
     parameters: str
+    labels: str = ""
+    """The author's words for it: keywords, tags, and examples of requests."""
+    details: str = ""
+    """The descriptions of the parameters."""
 
     def text(self, template: Mapping[str, str] = TEMPLATE) -> str:
         """Return the text: every part that is not empty, formatted by the template."""

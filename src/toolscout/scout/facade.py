@@ -289,8 +289,9 @@ class Scout:
     ) -> Discovery:
         """Choose the tools of one chat turn: the best `limit` (or `top_k`) for the query, and the core tools.
 
-        `similarity_threshold` is a cosine. Without it, the calibrated threshold decides what fits. `messages` is the
-        conversation so far, in the form of either chat API. `max_tokens` bounds the definitions that are returned.
+        `similarity_threshold` is a cosine. Without it, the best tools are chosen, and only a few if none is sure.
+        `messages` is the conversation so far, in the form of either chat API. `max_tokens` bounds the definitions that
+        are returned.
         """
         caller = self._as(caller or self.caller, user_id)
         turn = ChatTurn(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy.typing as npt
 from toolscout.discovery.calibration import Calibration, calibrate
 from toolscout.discovery.fusion import Evidence, Fusion, fuse
 from toolscout.discovery.request import UnderstoodRequest
-from toolscout.models import FIELDS, LOCAL, Candidates, Query, Ranked, Ranking
-from toolscout.text import NAME_LABELS, actions, fold, spell_out, wanted_action
+from toolscout.models import FIELDS, LOCAL, Candidates, Filter, Query, Ranked, Ranking
+from toolscout.text import NAME_LABELS, fold, spell_out
+from toolscout.verbs import actions, other_action, wanted_action
 
 FLOOR = 0.0005
 """Hits below this score are omitted. Hardly a right hit is lost, and the answer is shorter."""
@@ -22,11 +23,11 @@ _LONGEST_NAME = 8
 
 
 def rank_hybrid(query: Query, request: UnderstoodRequest, candidates: Candidates) -> Ranking:
-    """Score the candidates, best first. The ranking is empty if it is not likely that anything fits."""
-    evidence = _evidence(request, candidates)
+    """Score the candidates, best first. It is empty only if the request is plainly about something else."""
+    evidence = _evidence(query, request, candidates)
     fusion = fuse(evidence)
     calibration = calibrate(evidence, fusion)
-    if query.threshold is None and not calibration.enough:
+    if calibration.foreign and query.threshold is None and query.filter == Filter():
         return Ranking(best=(), matched=0)
     least = FLOOR if query.threshold is None else query.threshold
     order = np.argsort(-fusion.strength, kind="stable")  # candidates are in the order of keys, so ties go by key
@@ -42,8 +43,9 @@ def rank_hybrid(query: Query, request: UnderstoodRequest, candidates: Candidates
     return Ranking(best=best, matched=int((calibration.score >= least).sum()))
 
 
-def _evidence(request: UnderstoodRequest, candidates: Candidates) -> Evidence:
+def _evidence(query: Query, request: UnderstoodRequest, candidates: Candidates) -> Evidence:
     intents, facets = request.intents, candidates.facets
+    wanted = [wanted_action(intent.text) for intent in intents]
     terms = np.array([[term in intent.terms for term in candidates.terms] for intent in intents], dtype=np.bool_)
     return Evidence(
         cosine=candidates.cosine if candidates.with_vectors else None,
@@ -51,12 +53,21 @@ def _evidence(request: UnderstoodRequest, candidates: Candidates) -> Evidence:
         frequency=candidates.frequency,
         visible=candidates.visible,
         intent_terms=terms.reshape(len(intents), len(candidates.terms)),
-        intent_action=np.array([wanted_action(intent.text) for intent in intents], dtype=np.uint8),
+        intent_action=np.array(wanted, dtype=np.int64),
+        other_action=np.array([other_action(action) for action in wanted], dtype=np.int64),
         several_needs=bool(request.clauses),
-        actions=np.fromiter((actions(item.name) for item in facets), np.uint8, len(facets)),
+        actions=np.fromiter((actions(item.name) for item in facets), np.int64, len(facets)),
         server=_names_server(request, candidates),
         exact=_is_name(request.text.strip(), candidates),
+        tags=_matched_tags(query.filter.tags, candidates) if query.filter.tags else None,
     )
+
+
+def _matched_tags(tags: Sequence[str], candidates: Candidates) -> npt.NDArray[np.int64]:
+    """Count the tags of the filter that each candidate has."""
+    wanted = {tag.casefold() for tag in tags}
+    counts = (sum(tag.casefold() in wanted for tag in item.tags) for item in candidates.facets)
+    return np.fromiter(counts, np.int64, len(candidates.facets))
 
 
 def _names_server(request: UnderstoodRequest, candidates: Candidates) -> npt.NDArray[np.bool_]:
@@ -111,7 +122,7 @@ def _parts(
         "server_named": bool(fusion.server[row]),
         "strength": round(float(fusion.strength[row]), 4),
         "lead": round(fusion.lead, 4),
-        "fits": round(calibration.fits, 4),
-        "intent": request.intents[int(fusion.intent[row])].text,
+        "first": round(calibration.first, 4),
+        "intent": request.intents[int(fusion.intent[row])].text.encode("utf-8", "replace").decode("utf-8"),
         "matched_words": matched_words,
     }
