@@ -246,6 +246,24 @@ async def test_tags_of_the_filter_lift_the_tools_that_have_more_of_them(open_sco
         assert [match.tool.server for match in answer] == ["two", "one"]
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("merge MR 42", "merge merge request 42"),
+        ("list my PRs", "list my pull requests"),
+        ("What time is it in Tokyo?", "current time in Tokyo?"),
+        ("describe the PRD and the mr_id", "describe the PRD and the mr_id"),
+    ],
+)
+def test_short_forms_are_spelled_out(text: str, read: str) -> None:
+    assert understand(Query(text=text)).whole.text == read
+
+
+def test_two_needs_joined_by_and_are_two_clauses() -> None:
+    parts = split_clauses("create a GitHub issue and email it to my boss")
+    assert parts == ("create a GitHub issue", "email it to my boss")
+
+
 async def test_a_long_message_is_read_for_what_it_asks(sample_scout: Scout) -> None:
     chatter = "The weather was fine and everybody had a good time at the lake. "
     message = f"Hello all. {chatter * 60} Can you create an issue in github for the login bug? {chatter * 60} Best, Ann"

@@ -32,7 +32,9 @@ _VERBS = (
     "select|send|set|share|show|solve|sort|start|stop|store|submit|suggest|summari[sz]e|tell|test|track|transfer|"
     "translate|turn|update|upload|validate|verify|view|write"
 )
-_OBJECTS = "me|us|the|a|an|my|our|its|their|all|any|some|for|if|whether|how|what|him|her|them|information|details"
+_OBJECTS = (
+    "me|us|the|a|an|my|our|it|its|their|this|that|all|any|some|for|if|whether|how|what|him|her|them|information|details"
+)
 _SEQUELS = "then|also|additionally|afterwards?|after that|finally|lastly|furthermore|moreover"
 _BORDER = re.compile(
     r"(?:(?<=[.!?;])|(?<=[.!?]\")|(?<=[.!?]'))\s+"  # sentences
@@ -46,6 +48,11 @@ _BORDER = re.compile(
 )
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|st|no|inc|ltd|approx)\.$", re.IGNORECASE)
 
+_SHORT_FORMS = (
+    (re.compile(r"\bMR(?=s?\b)"), "merge request"),
+    (re.compile(r"\bPR(?=s?\b)"), "pull request"),
+    (re.compile(r"\bwhat(?:'s| is)? (?:the )?time is it\b|\bwhat(?:'s| is) the time\b", re.IGNORECASE), "current time"),
+)
 LONG = 2_000
 """A request with more characters is read by its beginning, its end and the sentences that ask."""
 _END_CHARACTERS = 600
@@ -114,13 +121,20 @@ def understand(query: Query) -> UnderstoodRequest:
         return UnderstoodRequest(text=query.text, whole=_intent(text))
     if english := to_english(text):
         return UnderstoodRequest(text=query.text, whole=_intent(english), original=_intent(text))
-    affirmative, excluded = split_negations(text)
+    affirmative, excluded = split_negations(spell_out_short_forms(text))
     clauses = tuple(_intent(clause) for clause in split_clauses(affirmative))
     return UnderstoodRequest(text=query.text, whole=_intent(affirmative), clauses=clauses, excluded=excluded)
 
 
 def _intent(text: str) -> Intent:
     return Intent(text=text, terms=tuple(query_terms(text)))
+
+
+def spell_out_short_forms(text: str) -> str:
+    """Write out short forms that tools seldom use: `MR` is a merge request, "what time is it" the current time."""
+    for pattern, words in _SHORT_FORMS:
+        text = pattern.sub(words, text)
+    return text
 
 
 def condense(text: str) -> str:

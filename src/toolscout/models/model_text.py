@@ -15,6 +15,7 @@ from toolscout.text import shorten, tokens_of
 SCHEMA_TOKENS = 260
 """The longest schema that is written out for the best hit. Of a longer one, the signature says enough to begin."""
 _DESCRIPTION_CHARACTERS = 160
+_PARAMETERS, _WEAK_PARAMETERS = 16, 6
 
 
 def answer_text(answer: Answer, max_tokens: int | None = None, *, title: str = "") -> str:
@@ -48,7 +49,8 @@ def _entry(match: ToolMatch) -> str:
         return f"- {tool.key} ({', '.join(facts)})"
     limit = None if match.detail == "full" else _DESCRIPTION_CHARACTERS
     description = tool.description if limit is None else shorten(tool.description, limit)
-    parameters = signature(tool.input_schema) if match.detail != "full" else ""
+    most = _WEAK_PARAMETERS if match.fit == "weak" else _PARAMETERS
+    parameters = signature(tool.input_schema, most) if match.detail != "full" else ""
     lines = [f"- {tool.key} ({', '.join(facts)}): {' '.join(description.split())}"]
     lines += [f"  arguments: {parameters}"] if parameters else []
     lines += [f"  input_schema: {_compact(tool.input_schema)}"] if match.detail == "full" else []

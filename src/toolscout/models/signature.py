@@ -17,9 +17,9 @@ _LONGEST_VALUE = 40
 _LONGEST_NAME = 80
 
 
-def signature(schema: Mapping[str, Any]) -> str:
-    """Return the parameters of a schema, required ones first, with their types and the values of enums."""
-    return _fields(schema, _MOST_PARAMETERS, nested=True)
+def signature(schema: Mapping[str, Any], most: int = _MOST_PARAMETERS) -> str:
+    """Return the first parameters of a schema, required ones first, with their types and the values of enums."""
+    return _fields(schema, most, nested=True)
 
 
 def _fields(schema: Mapping[str, Any], most: int, *, nested: bool) -> str:

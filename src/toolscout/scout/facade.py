@@ -290,8 +290,7 @@ class Scout:
         """Choose the tools of one chat turn: the best `limit` (or `top_k`) for the query, and the core tools.
 
         `similarity_threshold` is a cosine. Without it, the best tools are chosen, and only a few if none is sure.
-        `messages` is the conversation so far, in the form of either chat API. `max_tokens` bounds the definitions that
-        are returned.
+        `messages` is the conversation so far, for either chat API. `max_tokens` bounds the definitions returned.
         """
         caller = self._as(caller or self.caller, user_id)
         turn = ChatTurn(
