@@ -1,4 +1,4 @@
-"""Stage 4: measure a checkpoint on the development sets, alone (dense) and fused, and fit the fused coefficients.
+"""Stage 3: measure a checkpoint on the development sets, alone (dense) and fused, and fit the fused coefficients.
 
     TOOLSCOUT_BENCH=../shared/bench python training/evaluate.py --weights build/weights [--fit]
 

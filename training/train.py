@@ -1,4 +1,4 @@
-"""Stage 3: fine-tune the base model on the pairs, average seeds, and average the result with the base.
+"""Stage 2: fine-tune the base model on the pairs, average the runs, and average the result with the base.
 
     TOOLSCOUT_BENCH=../shared/bench python training/train.py --pairs build/*.jsonl.gz --out build/weights
 
@@ -51,7 +51,7 @@ class Recipe:
     far: float = 0.8
     guard: float = 0.02
     symmetric: float = 0.0
-    doubt: float = 0.0
+    doubt: float = 0.5
     """For people's requests, `guard` counts only for tools this near to the right one: they often share no word with
     it, and the base then finds half of the catalogue nearer."""
     shares: dict[str, float] = field(
@@ -327,13 +327,14 @@ def save(weights: Weights, base: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Train the seeds, average them, average with the base, write the folder."""
+    """Train the runs, average them, average with the base, write the folder."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--pairs", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--weights", type=Path, default=None, help="the base; default: the installed weights package")
     parser.add_argument("--fold", default="", help="a development set whose tools are kept out")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--temperatures", type=float, nargs="+", default=[0.06, 0.04], help="one run each")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--base-share", type=float, default=0.2, help="how much of the base the result keeps")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
@@ -341,11 +342,12 @@ def main() -> None:
     device = torch.device(options.device)
     pairs = [pair for path in options.pairs for pair in read_pairs(path)]
     data = prepare(pairs, Tokenizer.from_file(str(base / "tokenizer.json")), device)
-    runs = [train(data, base, replace(Recipe(), seed=seed), fold=options.fold) for seed in options.seeds]
+    recipes = [replace(Recipe(), seed=options.seed, temperature=value) for value in options.temperatures]
+    runs = [train(data, base, recipe, fold=options.fold) for recipe in recipes]
     start = {name: value.cpu() for name, value in load(base, torch.device("cpu")).state_dict().items()}
     tuned = average(runs, [1 / len(runs)] * len(runs))
     save(average([start, tuned], [options.base_share, 1 - options.base_share]), base, options.out)
-    print(f"{options.out}: mean of seeds {options.seeds}, {options.base_share:.2f} of the base kept")
+    print(f"{options.out}: mean of {len(runs)} runs, {options.base_share:.2f} of the base kept")
 
 
 if __name__ == "__main__":
