@@ -7,13 +7,14 @@ import asyncio
 from benchmarks import trust, turns
 from benchmarks.gateway import auth, echo
 from benchmarks.quality import __main__ as quality
-from benchmarks.quality import languages, needs, resistance
+from benchmarks.quality import languages, needs, people, resistance
 from benchmarks.registry import attach
 from benchmarks.scale import __main__ as scale
 from benchmarks.speed import catalogue, growth
 
 asyncio.run(quality.main([]))
 asyncio.run(resistance.main(list(resistance.SETS), resistance.QUERIES))
+asyncio.run(people.main())
 asyncio.run(languages.main())
 asyncio.run(needs.main())
 catalogue.main()

@@ -11,7 +11,7 @@ from mcp import Client
 from benchmarks.data import bench_folder, rows
 from toolscout import Scout
 from toolscout.gateway.server import Gateway
-from toolscout.text import count_tokens
+from toolscout.text import count_tokens, tokens_of
 
 QUERIES = (
     "create an issue in the repository",
@@ -36,7 +36,10 @@ async def count_surface(folder: Path) -> dict[str, Any]:
         everything = await _listed(scout, "all")
         async with Client(Gateway(scout).server) as client:
             answers = [
-                count_tokens((await client.call_tool("search_tools", {"query": query})).structured_content)
+                sum(
+                    tokens_of(len(part.text))
+                    for part in (await client.call_tool("search_tools", {"query": query})).content
+                )
                 for query in QUERIES
             ]
     return {

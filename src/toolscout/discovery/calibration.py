@@ -36,7 +36,7 @@ LATER, DECAY = 0.9, 4.0
 """A later hit is at most this share as likely as the first, and less by this power of its distance in strength."""
 LATER_BY_WORDS, DECAY_BY_WORDS = 0.8, 7.0
 """The same without vectors."""
-STRONG, LIKELY = 0.8, 0.26
+STRONG, LIKELY = 0.83, 0.26
 """The least scores of a strong and of a likely hit."""
 FOREIGN = 0.24
 """If even the nearest tool has a smaller cosine, and no word matches well, the request is about something else."""
