@@ -1,6 +1,6 @@
 """Random catalogues, users, switches and reaches: what is found is what is described is what can be called.
 
-And nothing is ever another tenant's. The stores are asked as the walks ask them: a search takes candidates, details and
+And nothing is ever another tenant's. The stores are asked as the pipelines ask them: a search takes candidates, details and
 calls take the definitions of `tools`, listings take facets, and every count comes from the overview.
 """
 

@@ -1,1 +1,1 @@
-"""Walk 2: query and caller, intents, filtered candidates, scores, a shaped answer. Pure and synchronous."""
+"""The discovery pipeline: from a query and a caller to ranked tools and an answer. Only `search` waits for I/O."""

@@ -92,14 +92,14 @@ def enrich_tool(tool: Tool) -> Entry:
 
 def to_document(tool: Tool) -> Document:
     """Return the text of a tool that is embedded: identifiers are split into words, the description is kept."""
-    found = list(parameters(tool.input_schema))
+    described = list(parameters(tool.input_schema))
     return Document(
         name=_plain(tool.name),
         server="" if tool.server == LOCAL else _plain(tool.server_title),
         description=tool.description,
-        parameters=", ".join(_plain(name) for name, _ in found),
+        parameters=", ".join(_plain(name) for name, _ in described),
         labels=", ".join(dict.fromkeys(_author_labels(tool)))[:_MAX_LABEL_CHARACTERS],
-        details="; ".join(filter(None, (text for _, text in found)))[:_MAX_DETAIL_CHARACTERS],
+        details="; ".join(filter(None, (text for _, text in described)))[:_MAX_DETAIL_CHARACTERS],
     )
 
 

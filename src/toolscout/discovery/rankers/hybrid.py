@@ -45,7 +45,7 @@ def rank_hybrid(query: Query, request: UnderstoodRequest, candidates: Candidates
 
 def _evidence(query: Query, request: UnderstoodRequest, candidates: Candidates) -> Evidence:
     intents, facets = request.intents, candidates.facets
-    wanted = [wanted_action(intent.text) for intent in intents]
+    verbs = [wanted_action(intent.text) for intent in intents]
     terms = np.array([[term in intent.terms for term in candidates.terms] for intent in intents], dtype=np.bool_)
     return Evidence(
         cosine=candidates.cosine if candidates.with_vectors else None,
@@ -53,8 +53,8 @@ def _evidence(query: Query, request: UnderstoodRequest, candidates: Candidates) 
         frequency=candidates.frequency,
         visible=candidates.visible,
         intent_terms=terms.reshape(len(intents), len(candidates.terms)),
-        intent_action=np.array(wanted, dtype=np.int64),
-        other_action=np.array([other_action(action) for action in wanted], dtype=np.int64),
+        intent_action=np.array(verbs, dtype=np.int64),
+        other_action=np.array([other_action(action) for action in verbs], dtype=np.int64),
         several_needs=bool(request.clauses),
         actions=np.fromiter((actions(item.name) for item in facets), np.int64, len(facets)),
         server=_names_server(request, candidates),
@@ -65,8 +65,8 @@ def _evidence(query: Query, request: UnderstoodRequest, candidates: Candidates) 
 
 def _matched_tags(tags: Sequence[str], candidates: Candidates) -> npt.NDArray[np.int64]:
     """Count the tags of the filter that each candidate has."""
-    wanted = {tag.casefold() for tag in tags}
-    counts = (sum(tag.casefold() in wanted for tag in item.tags) for item in candidates.facets)
+    folded = {tag.casefold() for tag in tags}
+    counts = (sum(tag.casefold() in folded for tag in item.tags) for item in candidates.facets)
     return np.fromiter(counts, np.int64, len(candidates.facets))
 
 
