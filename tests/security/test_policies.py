@@ -1,7 +1,7 @@
 """Random catalogues, users, switches and reaches: what is found is what is described is what can be called.
 
-And nothing is ever another tenant's. The stores are asked as the pipelines ask them: a search takes candidates, details and
-calls take the definitions of `tools`, listings take facets, and every count comes from the overview.
+And nothing is ever another tenant's. The stores are asked as the pipelines ask them: a search takes candidates,
+details and calls take the definitions of `tools`, listings take facets, and every count comes from the overview.
 """
 
 from __future__ import annotations
