@@ -1,19 +1,23 @@
 """How well the screen works: poisoned definitions found, real tools quarantined by mistake, time per tool.
 
-TOOLSCOUT_BENCH=... python -m benchmarks.trust
+TOOLSCOUT_BENCH=... [TOOLSCOUT_ATTACKS=definitions.jsonl] python -m benchmarks.trust
+
+TOOLSCOUT_ATTACKS names definitions that neither rules nor classifier were made with: rows of `label` (`poisoned` or
+`benign`), `tier` (`naive`: the attacker does not know the rules; `informed`: has read them) and `tool`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Any
 
-from benchmarks.data import bench_folder, machine, markdown, rows, save
+from benchmarks.data import RESULTS, bench_folder, machine, markdown, rows, save
 from toolscout import Server, Settings
 from toolscout.errors import BadToolError
 from toolscout.indexing.normalize import normalize_tool
@@ -23,13 +27,15 @@ from toolscout.tool_keys import server_slug
 
 CORPUS = Path(__file__).parent.parent / "tests" / "data" / "poisoned.jsonl"
 REAL = ("mcp_catalogue", "real_servers")
+TRUST = ("untrusted", "trusted")
+"""Whether the operator trusts the server. The classifier is more careful where they do."""
 
 
-def tool_of(raw: dict[str, Any]) -> Tool | None:
+def tool_of(raw: dict[str, Any], *, trusted: bool = True) -> Tool | None:
     """Normalize a row as indexing does."""
     name = raw.get("server") or "local"
     try:
-        return normalize_tool(raw, Server(key=server_slug(name), title=name), Settings())
+        return normalize_tool(raw, Server(key=server_slug(name), title=name, trusted=trusted), Settings())
     except BadToolError:
         return None
 
@@ -40,21 +46,31 @@ def on_corpus() -> dict[str, Any]:
     kinds: dict[str, list[bool]] = defaultdict(list)
     for row in rows(CORPUS):
         tool = tool_of(row["tool"])
-        found = tool is not None and quarantines(screen_tool(tool))
+        hit = tool is not None and quarantines(screen_tool(tool))
         digest = hashlib.sha256(json.dumps(row["tool"], sort_keys=True).encode()).digest()
         half = "held out" if digest[0] % 2 else "development"
-        halves[f"{'poisoned' if row['poisoned'] else 'benign'}, {half}"].append(found)
+        halves[f"{'poisoned' if row['poisoned'] else 'benign'}, {half}"].append(hit)
         if row["poisoned"]:
-            kinds[row["kind"]].append(found)
+            kinds[row["kind"]].append(hit)
     return {
         "halves": {name: {"definitions": len(hits), "quarantined": sum(hits)} for name, hits in sorted(halves.items())},
         "kinds": {name: {"definitions": len(hits), "quarantined": sum(hits)} for name, hits in sorted(kinds.items())},
     }
 
 
-def on_real_tools(name: str) -> dict[str, Any]:
+def on_attacks(*, trusted: bool) -> dict[str, dict[str, int]]:
+    """Measure on definitions by others, by what the attacker knows."""
+    tiers: dict[str, list[bool]] = defaultdict(list)
+    for row in rows(Path(os.environ["TOOLSCOUT_ATTACKS"])) if "TOOLSCOUT_ATTACKS" in os.environ else ():
+        tool = tool_of(row["tool"], trusted=trusted)
+        name = f"{row['tier']} attackers" if row["label"] == "poisoned" else "benign look-alikes"
+        tiers[name].append(tool is not None and quarantines(screen_tool(tool)))
+    return {name: {"definitions": len(hits), "quarantined": sum(hits)} for name, hits in sorted(tiers.items())}
+
+
+def on_real_tools(name: str, *, trusted: bool) -> dict[str, Any]:
     """Screen a set of real tools: how many are quarantined or noticed, by which rule, and how long each takes."""
-    tools = [tool for raw in rows(bench_folder() / name / "tools.jsonl") if (tool := tool_of(raw))]
+    tools = [tool for raw in rows(bench_folder() / name / "tools.jsonl") if (tool := tool_of(raw, trusted=trusted))]
     times, quarantined, noticed = [], defaultdict(list), Counter()
     for tool in tools:
         started = time.process_time_ns()
@@ -80,15 +96,28 @@ def on_real_tools(name: str) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and write the tables."""
-    corpus, real = on_corpus(), {name: on_real_tools(name) for name in REAL}
+    corpus = on_corpus()
+    attacks = {trust: on_attacks(trusted=trust == "trusted") for trust in TRUST}
+    real = {f"{name}, {trust}": on_real_tools(name, trusted=trust == "trusted") for name in REAL for trust in TRUST}
+    training = json.loads((RESULTS / "screen_classifier.json").read_text("utf-8"))
     text = ["# Trust in definitions", "", f"`python -m benchmarks.trust`; {machine()}", ""]
-    text += ["The corpus, `tests/data/poisoned.jsonl`; the rules were tuned on the development half.", ""]
-    text += [_table("half", corpus["halves"]), "", "Poisoned definitions by kind:", "", _table("kind", corpus["kinds"])]
+    for trust in TRUST:
+        text += [f"Definitions that nothing was trained on, server {trust}:", "", _table("kind", attacks[trust]), ""]
+    text += ["The classifier alone, on what it was not trained on (`training/screen_classifier.py`):", ""]
+    names = ("attacks_of_strategies_left_out", "look_alikes_of_groups_left_out", "real_tools_of_servers_left_out")
+    alone = [[name.replace("_", " "), *(f"{training[trust][name]:.1%}" for trust in TRUST)] for name in names]
+    text += [markdown(["above the threshold", *TRUST], alone), ""]
+    text += [
+        "The corpus, `tests/data/poisoned.jsonl`, server trusted. The rules were tuned on the development half, and"
+    ]
+    text += ["the classifier was trained on it and on all benign definitions.", ""]
+    text += [_table("half", corpus["halves"]), "", "Poisoned definitions by kind:", ""]
+    text += [_table("kind", corpus["kinds"])]
     head = [
         "real tools",
         "screened",
         "quarantined",
-        "percent (asked < 0.5)",
+        "percent (asked <= 0.3)",
         "noticed",
         "µs median",
         "µs mean",
@@ -114,7 +143,8 @@ def main() -> None:
         for rule, found in figures["quarantined_by_rule"].items()
     ]
     text += ["Quarantined real tools:", "", markdown(["set", "rule", "keys"], keys)] if keys else []
-    save("trust", {"machine": machine(), "corpus": corpus, "real": real}, "\n".join(text))
+    figures = {"machine": machine(), "attacks": attacks, "classifier": training, "corpus": corpus, "real": real}
+    save("trust", figures, "\n".join(text))
 
 
 def _table(head: str, figures: dict[str, dict[str, int]]) -> str:

@@ -17,6 +17,7 @@ from toolscout.models import Tool
 
 CORPUS = Path(__file__).parent / "data" / "poisoned.jsonl"
 SERVER = Server(key="server", title="server")
+STRANGER = Server(key="server", title="server", trusted=False)
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Case:
         return to_tool(self.definition)
 
 
-def to_tool(definition: dict[str, Any]) -> Tool:
+def to_tool(definition: dict[str, Any], server: Server = SERVER) -> Tool:
     """Normalize a raw definition as indexing does."""
-    return normalize_tool(definition, SERVER, Settings())
+    return normalize_tool(definition, server, Settings())
 
 
 def cases() -> list[Case]:

@@ -171,7 +171,7 @@ def _approved_content(tool: Tool, pin: Pin) -> tuple[Any, ...]:
 
 def _overlay_digest(tool: Tool) -> str:
     """Hash the fields that the operator's config can replace: text behind a removed overlay has to be screened."""
-    values = (tool.description, tool.category, tool.tags, tool.keywords, tool.related, tool.examples)
+    values = (tool.trusted, tool.description, tool.category, tool.tags, tool.keywords, tool.related, tool.examples)
     return hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 

@@ -13,6 +13,9 @@ from toolscout.data import read_toml
 
 CHARACTER_FILE = "screen/characters.toml"
 
+MAX_CHARS = 200_000
+"""How many characters of a definition are read. A longer one is quarantined unread."""
+
 Span = tuple[int, int]
 
 _DIRECTION_OVERRIDE = re.compile("[\u202d\u202e]")
@@ -100,11 +103,17 @@ def find_padding(text: str) -> Span | None:
     return None
 
 
+def find_too_much(text: str) -> Span | None:
+    """Find that there is more text than the screen reads. The longest of 16,000 public definitions has 45,000."""
+    return (MAX_CHARS, min(len(text), MAX_CHARS + 40)) if len(text) > MAX_CHARS else None
+
+
 CHECKS: Mapping[str, Callable[[str], Span | None]] = {
     "bidi": find_bidi,
     "tags": find_tags,
     "mixed_scripts": find_mixed_scripts,
     "padding": find_padding,
+    "too_much": find_too_much,
 }
 """The checks by the names that rules use."""
 

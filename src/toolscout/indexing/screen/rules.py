@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 from toolscout.data import digest_texts, read_data, read_toml
 from toolscout.indexing.screen.characters import CHARACTER_FILE, CHECKS, Span
+from toolscout.indexing.screen.classifier import WEIGHT_FILE
+from toolscout.indexing.screen.features import CONCEPT_FILE
 
 Severity = Literal["quarantine", "notice"]
 
@@ -135,7 +137,7 @@ def screen_version() -> str:
     """
     names = sorted(item.name for item in files(__package__).iterdir() if item.name.endswith(".py"))
     code = [files(__package__).joinpath(name).read_text("utf-8") for name in names]
-    return digest_texts(*map(read_data, (*_RULE_FILES, _LANGUAGE_FILE)), *code)
+    return digest_texts(*map(read_data, (*_RULE_FILES, _LANGUAGE_FILE, CONCEPT_FILE, WEIGHT_FILE)), *code)
 
 
 def _read_rule(row: Mapping[str, Any], table: Mapping[str, Any], extra: Sequence[Pattern]) -> ScreenRule:

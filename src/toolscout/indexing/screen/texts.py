@@ -15,11 +15,15 @@ from functools import lru_cache
 from typing import Any
 
 from toolscout.indexing.screen.characters import character_tables
+from toolscout.indexing.screen.ciphers import SPELLINGS
 from toolscout.indexing.screen.rules import STEM
 from toolscout.models import Tool
 
 END = "\x00"
 """Separates the strings of a definition. No pattern matches across it."""
+
+UNREAD = "more than is read"
+"""The name of the reading that stands for text which was decoded but not searched."""
 
 _SCHEMA_WORDS = frozenset(
     "type properties description string object integer number boolean array null items required title default enum "
@@ -46,8 +50,8 @@ _LONG_TOKEN = 16
 _FEW_SINGLE_LETTERS = 4
 _MANY_DIFFERENT = 24
 _SINGLE_LETTERS = frozenset("bcdefghjklmnopqrstuvwxyz")
-_MAX_TOKENS = 64
 _MAX_ROUNDS = 2
+_MAX_GROWTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,22 @@ class Texts:
         if self.raw.count(END) != len(strings) - 1:
             self.raw = END.join(text.replace(END, "") for text in strings)
 
+    @property
+    def paths(self) -> list[tuple[str, ...]]:
+        """The place of each string: the keys that lead to it."""
+        return [tuple(self._steps(number)) for number in range(len(self._links))]
+
     def where(self, number: int) -> str:
         """Return the place of one string as a path that is safe to print."""
+        return "/" + "/".join(visible(step, 60) for step in self._steps(number))
+
+    def _steps(self, number: int) -> list[str]:
         steps: list[str] = []
         link = self._links[number]
         while link is not None:
             link, step = link
-            steps.append(visible(str(step), 60))
-        return "/" + "/".join(reversed(steps))
+            steps.append(str(step))
+        return steps[::-1]
 
 
 def _strings(tool: Tool) -> Iterator[tuple[Any, str]]:
@@ -129,9 +141,11 @@ def _split_identifier(key: str) -> str:
 def readings(raw: str, cue_stems: frozenset[str]) -> Iterator[Reading]:
     """Yield the text as it stands, then as a model may read it: unmasked, respelt, decoded up to two times.
 
-    Digits are read as letters only where that gives a word with one of the `cue_stems`.
+    Digits are read as letters only where that gives a word with one of the `cue_stems`. The decoded text is at most
+    a multiple of the text that was sent. Where there is more, the last reading is named UNREAD.
     """
     seen, queue = {raw}, [(raw, "", 0)]
+    left = _MAX_GROWTH * len(raw) + 4_096
     while queue:
         text, how, rounds = queue.pop()
         longest_word, numbers = 0, 0
@@ -142,9 +156,15 @@ def readings(raw: str, cue_stems: frozenset[str]) -> Iterator[Reading]:
         if rounds == _MAX_ROUNDS:
             continue
         for name, decoded in _decode(text, longest_word=longest_word, numbers=numbers):
-            if decoded not in seen:
-                seen.add(decoded)
-                queue.append((_changed_strings(text, decoded), _name_way(how, name), rounds + 1))
+            changed = _changed_strings(text, decoded) if decoded != text else text
+            if changed in seen or changed == text:
+                continue
+            seen.add(changed)
+            left -= len(changed.replace(END, ""))
+            if left < 0:
+                yield Reading(UNREAD, END * raw.count(END), frozenset())
+                return
+            queue.append((changed, _name_way(how, name), rounds + 1))
 
 
 def _fold(raw: str, how: str, cue_stems: frozenset[str]) -> Iterator[tuple[Reading, list[str]]]:
@@ -224,18 +244,24 @@ def _decode(text: str, *, longest_word: int, numbers: int) -> Iterator[tuple[str
     hidden = _hidden_tags(text)
     if hidden is not None:
         yield "tag characters", hidden
-    if "&" in text and ("&#" in text or "&lt;" in text):
+    if "&" in text and ";" in text:
         yield "entities", _decode_each(text, html.unescape)
-    if text.count("%") > 8:
+    if text.count("%") > 4:
         yield "percent-encoded", _decode_each(text, urllib.parse.unquote)
     if "\\x" in text or "\\u00" in text:
         yield "escaped", _ESCAPED.sub(lambda match: _BYTE.sub(_character, match[0]), text)
-    tokens = _TOKEN.findall(text)[:_MAX_TOKENS] if longest_word >= _LONG_TOKEN else []
-    words = {token: word for token in tokens if (word := _from_token(token))}
+    tokens = _TOKEN.findall(text) if longest_word >= _LONG_TOKEN else []
+    words = {token: word for token in set(tokens) if (word := _from_token(token))}
     if words:
         yield "decoded", _TOKEN.sub(lambda match: words.get(match[0], match[0]), text)
     if numbers > 4 and _CODES.search(text):
         yield "character codes", _CODES.sub(lambda match: _from_codes(match[0]), text)
+    parts = text.split(END)
+    long = [number for number, part in enumerate(parts) if len(part) >= _LONG_TOKEN]
+    for name, respell in SPELLINGS.items():
+        changes = {number: other for number in long if (other := respell(parts[number])) != parts[number]}
+        if changes:
+            yield name, END.join(changes.get(number, part).replace(END, "") for number, part in enumerate(parts))
 
 
 def _character(byte: re.Match[str]) -> str:
