@@ -30,9 +30,9 @@ lint: .venv/developing
 	$(BIN)/mypy
 	$(BIN)/deptry src
 
-## Lint and all tests that start no process: under a minute.
+## Lint and the tests that start no process, without generated cases and documentation: about a minute.
 quick: lint
-	$(BIN)/pytest -q $(PARALLEL) -m "not process"
+	$(BIN)/pytest -q $(PARALLEL) -m "not process and not fuzz and not docs"
 
 ## Lint and all tests.
 test: lint

@@ -201,6 +201,7 @@ FILES = (
 )
 
 
+@pytest.mark.fuzz
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(FILES)
 def test_any_file_is_read_or_refused(tmp_path: Path, values: Any) -> None:

@@ -71,6 +71,7 @@ def test_an_error_names_the_line_of_the_original() -> None:
     assert (caught.value.lineno, caught.value.colno) == (5, 7)
 
 
+@pytest.mark.fuzz
 @given(st.dictionaries(st.text(), VALUES, min_size=1), VALUES, st.data(), LAYOUTS)
 def test_replacing_a_value_changes_that_value_alone(old: dict[str, Any], new: Any, data: Any, indent: Any) -> None:
     key = data.draw(st.sampled_from(sorted(old)))

@@ -41,6 +41,7 @@ def _cost(matches: tuple[ToolMatch, ...]) -> int:
     return count_tokens([match.to_dict() for match in matches])
 
 
+@pytest.mark.fuzz
 @settings(max_examples=150, deadline=None)
 @given(matches=st.lists(hits, max_size=12), detail=st.sampled_from(LEVELS), budget=st.integers(1, 3_000))
 def test_the_budget_is_never_exceeded_and_detail_never_grows_down_the_list(

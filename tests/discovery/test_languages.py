@@ -41,6 +41,7 @@ async def test_fifty_more_requests_find_theirs(sample_scout: Scout, language: st
     assert await recall(sample_scout, KNOWN, language) >= 0.8
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("language", DESCRIBED)
 async def test_descriptions_in_another_language_are_found_in_it_and_in_english(
     open_scout: Callable[..., Scout], sample_rows: list[dict[str, Any]], language: str

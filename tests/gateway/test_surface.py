@@ -105,6 +105,7 @@ async def test_the_compact_surface_names_what_is_behind_it_within_1000_tokens(op
     assert all(server in (tools[0].description or "") for server in SERVERS)
 
 
+@pytest.mark.fuzz
 @guarantee("proto:list-stable")
 async def test_a_catalogue_of_any_size_stays_within_the_budget(open_scout):
     rows = [

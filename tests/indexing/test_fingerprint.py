@@ -73,6 +73,7 @@ def _changed(raw: dict[str, Any], path: tuple[Any, ...], at: int, character: str
     return copy
 
 
+@pytest.mark.fuzz
 @settings(max_examples=200, deadline=None)
 @given(raw=definitions, data=st.data())
 def test_one_changed_character_anywhere_changes_the_fingerprint(raw: dict[str, Any], data: st.DataObject) -> None:

@@ -58,6 +58,7 @@ async def _answers(scout: Scout) -> list[Any]:
     return answers
 
 
+@pytest.mark.fuzz
 async def test_the_order_of_insertion_changes_no_place_and_no_score(
     sample_scout: Scout, open_scout: Callable[..., Scout], sample_rows: list[dict[str, Any]]
 ) -> None:
@@ -69,6 +70,7 @@ async def test_the_order_of_insertion_changes_no_place_and_no_score(
             assert await _answers(scout) == expected
 
 
+@pytest.mark.fuzz
 async def test_indexing_in_parts_or_in_a_file_changes_no_place_and_no_score(
     sample_scout: Scout, open_scout: Callable[..., Scout], sample_rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return fresh()
 
 
+@pytest.mark.fuzz
 @guarantee("access:one-predicate", "tenant:isolation")
 async def test_found_listed_opened_explained_and_called_agree_under_every_policy(url: str) -> None:
     rules, settings, dice = Rules(), Settings(store=url), random.Random(7)
@@ -127,6 +128,7 @@ class Counting(Rules):
         return super().__call__(caller, tool)
 
 
+@pytest.mark.fuzz
 @guarantee("access:one-predicate")
 async def test_callers_whom_the_policy_does_not_tell_apart_are_judged_once_and_all_others_apart() -> None:
     rules, settings, dice = Counting(), Settings(store="memory:"), random.Random(11)

@@ -15,6 +15,7 @@ from toolscout.registry.loop_thread import LoopThread
 THREADS, TASKS, ROUNDS = 32, 200, 2
 
 
+@pytest.mark.fuzz
 async def test_threads_and_tasks_register_search_and_call_at_once_and_lose_nothing(make_registry):
     registry = make_registry()
     called: Counter[str] = Counter()

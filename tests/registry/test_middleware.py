@@ -83,6 +83,7 @@ async def test_a_session_keeps_nothing_of_the_request_that_opened_it(app, era):
         assert (await executed(client, "notes_of_ann")).is_error
 
 
+@pytest.mark.fuzz
 async def test_many_users_at_once_see_each_their_own(registry):
     server = MCPServer("s")
     registry.attach(server)

@@ -79,6 +79,7 @@ async def test_a_block_is_entered_once_and_takes_only_providers(registry):
         request_providers(cast("Any", "ann"))
 
 
+@pytest.mark.fuzz
 async def test_two_hundred_requests_at_once_see_each_its_own(registry):
     together = asyncio.Barrier(200)
 

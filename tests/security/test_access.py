@@ -28,6 +28,7 @@ def random_policy(caller: Caller, tool: Facets) -> bool:
     return may_see(caller, tool) and dice % 3 > 0
 
 
+@pytest.mark.fuzz
 @guarantee("access:one-predicate")
 async def test_what_is_listed_is_found_and_opened_under_any_policy() -> None:
     store = open_store(Settings(store="memory:"), AccessFunction(random_policy))

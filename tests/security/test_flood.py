@@ -137,6 +137,7 @@ async def check(scout: Scout, tools: list[dict[str, Any]]) -> None:
         assert result.within(2) >= 0.99, max(result.hostile)
 
 
+@pytest.mark.fuzz
 @guarantee("rank:stuffing")
 @pytest.mark.parametrize("kind", ["stuffed", "orders", "optimised"])
 async def test_texts_written_for_the_ranking_take_neither_the_right_tools_nor_the_answer(

@@ -237,6 +237,7 @@ leaves = st.none() | st.booleans() | st.integers() | texts
 values = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3))
 
 
+@pytest.mark.fuzz
 @settings(max_examples=300, deadline=None)
 @given(description=texts, schema=st.dictionaries(texts, values, max_size=4))
 def test_no_definition_upsets_the_screen(description: str, schema: dict[str, Any]) -> None:
@@ -281,6 +282,7 @@ def _seconds(text: str) -> float:
     return min(times)
 
 
+@pytest.mark.fuzz
 def test_time_grows_with_the_text_and_no_faster() -> None:
     """Eight times the text takes eight times as long where time is linear, 64 times where it is quadratic.
 

@@ -110,6 +110,7 @@ async def expected() -> dict[str, Any]:
         return await all_answers(scout, store)
 
 
+@pytest.mark.fuzz
 def test_the_answers_are_worth_comparing(expected: dict[str, Any]) -> None:
     rankings = [value[0] for name, value in expected.items() if "hybrid" in name and "refused" not in name]
     assert sum(len(best) == 10 for best in rankings) > 50

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import numpy as np
+import pytest
 
 from catalogues import keys, many, publish
 from embedders import HashEmbedder
@@ -116,6 +117,7 @@ async def test_stored_tools_are_all_tools_as_they_were_published(store: Store) -
     assert await store.stored_tools(Scope(tenant="elsewhere")) == []
 
 
+@pytest.mark.fuzz
 async def test_vectors_come_back_as_they_were_stored_without_those_that_are_missing(store: Store) -> None:
     rows = many(1_200)
     await publish(store, rows, embedder=HashEmbedder())

@@ -25,11 +25,13 @@ async def expected(embedder: Any) -> dict[str, Any]:
     return await orders.answers("memory:", 0, embedder)
 
 
+@pytest.mark.fuzz
 def test_the_answers_are_worth_comparing(expected: dict[str, Any]) -> None:
     assert all(len(expected[f"{ranker}: send an email to a customer"]) > 1 for ranker in orders.RANKERS)
     assert expected["related"]
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 async def test_insertion_order_and_store_do_not_matter(
