@@ -30,7 +30,7 @@ lint: .venv/developing
 	$(BIN)/mypy
 	$(BIN)/deptry src
 
-## Lint and the tests that start no process, without generated cases and documentation: about a minute.
+## Lint and the tests that start no process, without generated cases and documentation: a minute and a half.
 quick: lint
 	$(BIN)/pytest -q $(PARALLEL) -m "not process and not fuzz and not docs"
 
