@@ -45,8 +45,9 @@ def editions_store(path: str) -> Store:
 
 
 def open_editions(path: str, model_id: str = "hash-1", *, store: Store | None = None) -> Scout:
-    """Open the scout that both sides of a test use."""
-    return Scout(store=store or editions_store(path), embedder=HashEmbedder(model_id), settings=Settings())
+    """Open the scout that both sides of a test use. A killed writer's leases expire soon, so the next one can go on."""
+    settings = Settings(lease_s=0.2)
+    return Scout(store=store or editions_store(path), embedder=HashEmbedder(model_id), settings=settings)
 
 
 def _say(text: str) -> None:

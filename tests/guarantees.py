@@ -202,7 +202,9 @@ _STORAGE = _group(
         "All stores pass the same tests and return the same top 10.",
         later="MongoDB, when its store exists",
     ),
-    Guarantee("store:kill9", "After kill -9 at random moments of indexing, the visible generation is complete."),
+    Guarantee(
+        "store:kill9", "After kill -9 at random moments of indexing, 100 times, the visible generation is complete."
+    ),
     Guarantee(
         "store:down",
         "While the database is down, the process is alive but not ready, and answers are stale or a typed error within "

@@ -15,7 +15,7 @@ from toolscout import Scout
 from toolscout.storage.postgres.store import PostgresStore
 from writers import Writers
 
-KILLS = kills(20)
+KILLS = kills(100)
 STATEMENTS = 110
 """About as many statements as three publications send. A writer kills itself at one of them."""
 

@@ -17,7 +17,7 @@ from writers import Writers
 
 pytestmark = pytest.mark.process
 
-KILLS = kills(30)
+KILLS = kills(100)
 
 STATEMENTS = 220
 """About what two publications send to SQLite: a writer that counts kills itself anywhere within them."""
