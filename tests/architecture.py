@@ -47,6 +47,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("sample", "a small bundled catalogue"),
         Package("jsonrpc_lines", "JSON-RPC messages, one a line, over a pipe"),
         Package("settings", "every limit and default, one environment variable each", "errors"),
+        Package("token_cipher", "encryption of tokens at rest, and its keys", "errors settings"),
         Package("fields", "values read from JSON and TOML, with the path of a wrong one", "errors"),
         Package("models", "frozen values that travel between the stages", "errors text"),
         Package("suggestions", "did you mean ...?", "errors models tool_keys"),
@@ -66,7 +67,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "downstream",
             "connections to MCP servers",
-            "config errors jsonrpc_lines models ports settings tool_keys",
+            "config errors jsonrpc_lines models ports settings token_cipher tool_keys",
         ),
         Package("storage", "SQLite, PostgreSQL and the index in memory", "errors models ports settings telemetry text"),
         Package("embedding", "text to vectors", "errors models ports settings"),
@@ -92,7 +93,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
             "scout",
             "the facade; the only place where adapters meet pipelines",
             "chat config discovery downstream embedding errors execution indexing models policy ports settings sources "
-            "storage suggestions telemetry tool_keys worker",
+            "storage suggestions telemetry token_cipher tool_keys worker",
         ),
     ),
     "Entry points": (
@@ -114,7 +115,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
             "cli",
             "the `toolscout` command",
             "config errors gateway models policy ports printable sample scout settings telemetry text "
-            "tool_keys __init__",
+            "token_cipher tool_keys __init__",
         ),
         Package("sync", "`Scout` without asyncio", "scout"),
         Package("__main__", "`python -m toolscout`", "cli"),
@@ -123,7 +124,6 @@ LAYERS: dict[str, tuple[Package, ...]] = {
 PACKAGES = {package.name: package for layer in LAYERS.values() for package in layer}
 
 DRIVERS = {
-    "faiss": "storage",
     "h11": "gateway",
     "httpcore2": "downstream",
     "httpx2": "downstream embedding gateway",

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from authorization_server import _authorization_server, authorization_server  # noqa: F401 - fixtures
+from browser import browser, browser_page  # noqa: F401 - fixtures
+from independent_issuer import independent_issuer  # noqa: F401 - fixture
 from postgres_server import database, fragile, fragile_server, postgres  # noqa: F401 - fixtures
 from process_guard import (  # noqa: F401 - hooks
     pytest_collection_modifyitems,
     pytest_runtest_call,
     pytest_runtest_setup,
 )
+from protected_server import _protected_server, protected_server  # noqa: F401 - fixtures
 from servers import (  # noqa: F401 - fixtures
     everything_http,
     everything_server,

@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer["result"] = {"content": [{"type": "text", "text": arguments.get("text", "ok")}]}
             self.reply(200, answer)
         elif name == "hang":
-            time.sleep(arguments.get("seconds", 30))
+            self.server.stopping.wait(arguments.get("seconds", 30))
         elif name == "drop":
             self.close_connection = True
         elif name == "half":

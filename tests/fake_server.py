@@ -140,6 +140,11 @@ def call(request, name, arguments, meta):
         send({"id": request, "error": {"code": -32050, "message": "no such thing", "data": {"why": "because"}}})
     elif name == "long_error":
         send({"id": request, "error": {"code": -32050, "message": "m" * 500_000, "data": ["d" * 500_000]}})
+    elif name == "quote_secret":
+        secret = os.environ["API_TOKEN"]
+        sys.stderr.write(f"logging in with {secret}\n")
+        sys.stderr.flush()
+        send({"id": request, "error": {"code": -32050, "message": f"bad {secret}", "data": {secret: [secret]}}})
     elif name == "is_error":
         answer(request, "it failed", isError=True)
     elif name == "vendor":

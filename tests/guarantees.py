@@ -85,11 +85,16 @@ _ACCESS = _group(
         "An absent and a forbidden tool give the same code, message and format. No count, score, related tool or "
         "suggestion changes when hidden tools are added.",
     ),
+    Guarantee(
+        "signin:bound",
+        "A token of somebody who signed in is used for its own user, server and issuer only. It is encrypted at rest. "
+        "One renewal runs at a time, and the answer of an issuer ends only the sign-in that asked for it.",
+    ),
     Guarantee("access:fails-closed", "If the rules or the identity cannot be evaluated, access is denied."),
     Guarantee(
         "access:resources",
-        "Resources, prompts and completions obey deny rules and limits, and leave an audit line, as calls do.",
-        later="allow rules name tools only: whoever may call a tool of a server may use its resources and prompts",
+        "Resources, prompts and completions obey allow rules, deny rules and limits, and leave an audit line, as calls "
+        "do.",
     ),
     Guarantee(
         "tenant:isolation",
@@ -125,7 +130,6 @@ _CATALOGUE = _group(
         "catalog:collision",
         "The same name on three servers, reserved names, confusable names and duplicates in one server have a "
         "deterministic result. Nothing is overwritten, and all are reported.",
-        later="confusable names are kept apart, but not reported yet",
     ),
     Guarantee(
         "catalog:bounds",
@@ -174,7 +178,8 @@ _FAULTS = _group(
             ("storm", "1,000 `list_changed` notifications a second lead to one re-index per interval."),
             (
                 "index",
-                "One server's definitions, however large or crafted, delay no other server's call.",
+                "One server's definitions, however large or crafted, delay no other server's call. Of 50 calls a "
+                "second to a healthy server none fails, p95 stays within twice that of before, memory within 100 MiB.",
             ),
             (
                 "schema",
@@ -189,6 +194,11 @@ _FAULTS = _group(
             (
                 "questions",
                 "A server's questions are bounded in number, and together they never put a call's ceiling off.",
+            ),
+            (
+                "tenants",
+                "Calls of one tenant that hang or fail neither delay nor fail the calls of another tenant to the same "
+                "server.",
             ),
             ("orphans", "No server process is left after SIGTERM or kill -9 of the gateway."),
         )
@@ -229,6 +239,16 @@ _STORAGE = _group(
         "When the disk is full, a typed error is raised, and the old generation is still served.",
         later="tested with SQLite, not with the disk of a PostgreSQL server",
     ),
+    Guarantee(
+        "store:restore",
+        "A SQLite file that takes the place of the open one counts from the next request on: revoked keys, switches, "
+        "tools. While there is none or it cannot be read, no key is accepted.",
+    ),
+    Guarantee(
+        "store:clean-up",
+        "Vectors and pins of tools that are long gone are deleted. A tool that comes back within 90 days is compared "
+        "with its pin, and what an operator decided is kept.",
+    ),
     Guarantee("store:upgrade", "Databases of earlier versions are migrated. Databases of newer versions are refused."),
     Guarantee(
         "embed:model-change",
@@ -249,7 +269,8 @@ _LOAD = _group(
     ),
     Guarantee(
         "load:limits",
-        "A body of 4 MiB + 1 gets 413, a query of 1 MB gets 400, and a rate limit 429 or a tool error.",
+        "A body of 4 MiB + 1 gets 413, a query of 1 MB gets 400. Too many requests or sessions of a key, and too many "
+        "wrong keys of an address, get 429 with Retry-After. A call over its limit is a tool error.",
         later="a long query is a tool error; 400 comes with REST",
     ),
     Guarantee("load:cancel", "When a client disconnects, all its work is cancelled."),
@@ -276,7 +297,7 @@ _EGRESS = _group(
     Guarantee(
         "audit:every-call",
         "Every call leaves exactly one line, also if it fails: user, tenant, key, fingerprint, decision, outcome, ms "
-        "and the types of the arguments.",
+        "and the types of the arguments. A full disk tears no line and loses none; a setting refuses calls meanwhile.",
     ),
     Guarantee("audit:injection", "Line breaks and terminal escape sequences in names have no effect."),
     Guarantee(

@@ -26,6 +26,16 @@ from toolscout.storage import open_store
 
 MODERN = "2026-07-28"
 WAIT_S = 20.0
+HANDSHAKE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
 
 
 class Clock:

@@ -16,12 +16,17 @@ import pytest
 
 POSTGRES_FIXTURES = {"postgres", "database", "fragile", "fragile_server"}
 PROCESS_FIXTURES = POSTGRES_FIXTURES | {
+    "authorization_server",
+    "browser",
+    "browser_page",
     "everything_http",
     "everything_server",
     "everything_sse",
     "filesystem_server",
     "git_server",
+    "independent_issuer",
     "memory_server",
+    "protected_server",
     "time_server",
 }
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}

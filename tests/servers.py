@@ -50,7 +50,7 @@ def _npm() -> list[str]:
 
 
 @contextmanager
-def _installing(name: str, wanted: object) -> Iterator[Path | None]:
+def installing(name: str, wanted: object) -> Iterator[Path | None]:
     """Yield the folder to install into, or None if these versions are installed. A lock keeps other test runs out."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     folder, stamp = FOLDER / name, FOLDER / f"{name}.json"
@@ -67,44 +67,51 @@ def _installing(name: str, wanted: object) -> Iterator[Path | None]:
         stamp.write_text(json.dumps(wanted))
 
 
-def _run(*command: str, cwd: Path | None = None) -> None:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=_INSTALL_S)
+def run(*command: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
+    """Run a command that installs something."""
+    environment = {**os.environ, **(env or {})}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=_INSTALL_S)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
 
 
 def npm_server(name: str) -> str:
     """Return the script of a server from npm."""
-    with _installing("npm", NPM) as folder:
+    with installing("npm", NPM) as folder:
         if folder is not None:
             (folder / "package.json").write_text('{"private": true}')
             packages = [f"{package}@{version}" for package, version in NPM.items()]
-            _run(*_npm(), "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages, cwd=folder)
+            run(*_npm(), "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages, cwd=folder)
     return str(FOLDER / "npm" / "node_modules" / "@modelcontextprotocol" / name / "dist" / "index.js")
+
+
+def npm_package(name: str, package: str, version: str) -> Path:
+    """Return the folder that holds a package from npm in its `node_modules`, and no other."""
+    with installing(f"npm-{name}", [package, version]) as folder:
+        if folder is not None:
+            (folder / "package.json").write_text('{"private": true}')
+            run(*_npm(), "install", "--no-audit", "--no-fund", "--ignore-scripts", f"{package}@{version}", cwd=folder)
+    return FOLDER / f"npm-{name}"
 
 
 def npm_tool(name: str, package: str, version: str) -> str:
     """Return the script of a command from npm, which lives in a folder of its own."""
-    with _installing(f"npm-{name}", [package, version]) as folder:
-        if folder is not None:
-            (folder / "package.json").write_text('{"private": true}')
-            _run(*_npm(), "install", "--no-audit", "--no-fund", "--ignore-scripts", f"{package}@{version}", cwd=folder)
-    return str((FOLDER / f"npm-{name}" / "node_modules" / ".bin" / name).resolve())
+    return str((npm_package(name, package, version) / "node_modules" / ".bin" / name).resolve())
 
 
 def pypi_server(name: str) -> str:
     """Return the command of a server from PyPI, which lives in an environment of its own."""
     wanted = [f"{name}=={PYPI[name]}", PYPI_SDK]
-    with _installing(name, wanted) as folder:
+    with installing(name, wanted) as folder:
         if folder is not None:
             uv = ROOT / ".tools" / "bin" / "uv"
             python = str(folder / "bin" / "python")
             if uv.exists():
-                _run(str(uv), "venv", "--quiet", "--clear", "--python", sys.executable, str(folder))
-                _run(str(uv), "pip", "install", "--quiet", "--python", python, *wanted)
+                run(str(uv), "venv", "--quiet", "--clear", "--python", sys.executable, str(folder))
+                run(str(uv), "pip", "install", "--quiet", "--python", python, *wanted)
             else:
-                _run(sys.executable, "-m", "venv", "--clear", str(folder))
-                _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted)
+                run(sys.executable, "-m", "venv", "--clear", str(folder))
+                run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted)
     return str(FOLDER / name / "bin" / name)
 
 

@@ -1,16 +1,18 @@
 """Train the classifier of the screen, and measure it on what it was not trained on.
 
-TOOLSCOUT_BENCH=... python training/screen_classifier.py      # 4 minutes on one core, numpy only
+TOOLSCOUT_BENCH=... python training/screen_classifier.py      # 3 minutes on one core, numpy only
 
 Attacks and look-alikes are those of `training/screen`, written for this purpose, and those of the corpus of the tests,
 `tests/data/poisoned.jsonl`, but for the poisoned ones of its held-out half. All other examples are the passages of
-public tools, taken to be honest. Writes `src/toolscout/data/screen/weights.tsv` and
-`benchmarks/results/screen_classifier.json`.
+public tools, taken to be honest. To measure, each of eight trainings leaves out an eighth of the servers and of the
+strategies at the same time. Servers that share a description count as one. In the file of weights, the score from
+which a tool of an untrusted server is quarantined is 0.
+
+Writes `src/toolscout/data/screen/weights.tsv` and `benchmarks/results/screen_classifier.json`.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -28,7 +30,7 @@ import numpy as np
 from toolscout import Server, Settings
 from toolscout.errors import BadToolError
 from toolscout.indexing.normalize import normalize_tool
-from toolscout.indexing.screen.classifier import passages, subject_of
+from toolscout.indexing.screen.classifier import length_allowance, passages, subject_of
 from toolscout.indexing.screen.features import features
 from toolscout.indexing.screen.texts import END, Texts, readings
 from toolscout.models import Tool
@@ -53,17 +55,22 @@ EVERYTHING = frozenset("talk prompt secret personal config file mail others mone
 """The subject of an attack's twin: a tool that is about whatever the attack is about."""
 SPELT_OUT = 60
 """How many attacks of each strategy the grammar spells out."""
-FOLDS = 5
-PARTS = 8
-"""Into how many parts strategies are divided, to leave each part out of a training."""
-ALARMS = {"untrusted": 0.013, "trusted": 0.003}
+SHARED_CHARS = 60
+"""How long a description is that tells a shared server."""
+FOLDS = 8
+"""Into how many parts servers and strategies are divided, to leave each part out of a training."""
+ALARMS = {"untrusted": 0.003, "trusted": 0.001}
 """The share of real tools above a threshold, among those of servers that the classifier was not trained on."""
-WEIGHT = {"attack": 20.0, "spelt out": 6.0, "look-alike": 20.0, "tool": 3.0}
+SHARES = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
+"""The shares for which the figures say how many attacks are found."""
+WEIGHT = {"attack": 20.0, "spelt out": 6.0, "look-alike": 30.0, "tool": 3.0}
 PENALTY = 2.0
 STEPS = 160
-KEEP = 0.5
+KEEP = 0.3
 """The share of features that each step keeps, so that no few of them, such as an author's style, carry a decision."""
-LEAST = {"attack word": 2, "attack concept": 2, "tool word": 15, "tool pair": 40}
+RUNS = 3
+"""How many fits with other features dropped are averaged."""
+LEAST = {"attack word": 3, "attack concept": 2, "tool word": 6, "tool pair": 12}
 """In how many examples a feature must occur to get a weight."""
 SMALL = 0.04
 """Weights below this are dropped from the file."""
@@ -72,15 +79,18 @@ DISGUISES = {"zero-width", "bidi", "tag-characters", "variation-selectors", "hom
 
 _NAMED = re.compile(r"([A-Za-z_]\w*) ?: (.*)")
 Features = frozenset[str]
+Numbers = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class Example:
-    """One text or tool: its passages, each as a set of features."""
+    """One text or tool: its passages, each as a set of features. `count` is how many its longest reading has."""
 
     kind: str
     group: str
     passages: tuple[Features, ...]
+    count: int = 0
+    description: str = ""
 
 
 def read_lines(name: str) -> list[tuple[str, list[str]]]:
@@ -119,34 +129,39 @@ def spell_out() -> list[tuple[str, list[str]]]:
 
 def example(kind: str, strategy: str, fields: Sequence[str]) -> Example:
     """Read the fields of an attack or look-alike as the screen would, once within a tool about something else."""
-    strings, paths = [], []
+    strings: list[str] = []
+    paths: list[tuple[str, ...]] = []
     for field in fields:
         named = _NAMED.fullmatch(field)
         strings.append(named[2] if named else field)
         paths.append(("inputSchema", "properties", named[1], "description") if named else ("description",))
     carrier = CARRIERS[int(hashlib.sha256(fields[0].encode()).hexdigest(), 16) % len(CARRIERS)]
     subjects = (subject_of("tool", "", carrier), EVERYTHING)
-    return Example(
-        kind,
-        strategy,
-        tuple(
-            frozenset(features(passage.sentences, passage.place, subject))
-            for reading in readings(END.join(strings), frozenset())
-            for passage in passages(reading.text.split(END), paths)
-            for subject in subjects
-        ),
-    )
+    return _example(kind, strategy, END.join(strings), paths, subjects)
 
 
 def tool_example(kind: str, group: str, tool: Tool) -> Example:
     """Read a tool as the screen does."""
     texts, subject = Texts(tool), subject_of(tool.name, tool.title, tool.description)
+    return _example(kind, group, texts.raw, texts.paths, (subject,), tool.description)
+
+
+def _example(
+    kind: str,
+    group: str,
+    raw: str,
+    paths: Sequence[tuple[str, ...]],
+    subjects: Sequence[frozenset[str]],
+    description: str = "",
+) -> Example:
+    found = [list(passages(reading.text.split(END), paths)) for reading in readings(raw, frozenset())]
     rows = [
         frozenset(features(passage.sentences, passage.place, subject))
-        for reading in readings(texts.raw, frozenset())
-        for passage in passages(reading.text.split(END), texts.paths)
+        for subject in subjects
+        for reading in found
+        for passage in reading
     ]
-    return Example(kind, group, tuple(rows))
+    return Example(kind, group, tuple(rows), max(map(len, found), default=0), description)
 
 
 def read_tools(names: Iterable[str]) -> list[Example]:
@@ -193,65 +208,68 @@ def corpus_examples() -> list[Example]:
     return examples
 
 
-class Matrix:
-    """Sets of features as a sparse matrix of ones."""
-
-    def __init__(self, rows: Sequence[Features], vocabulary: dict[str, int]) -> None:
-        columns = [[vocabulary[name] for name in row if name in vocabulary] for row in rows]
-        self.shape = len(rows), len(vocabulary)
-        self.columns = np.array([column for row in columns for column in row], dtype=np.int64)
-        self.rows = np.repeat(np.arange(len(rows)), [len(row) for row in columns])
-
-    def times(self, weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the sum of the weights of each row."""
-        return np.bincount(self.rows, weights=weights[self.columns], minlength=self.shape[0])
-
-    def transposed_times(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the sum of the values of the rows that hold each feature."""
-        return np.bincount(self.columns, weights=values[self.rows], minlength=self.shape[1])
-
-
 class Trainer:
-    """All examples as one matrix, so that a training can leave some of them out."""
+    """All examples as one sparse matrix of ones, each different passage once, so that a training can leave some out."""
 
     def __init__(self, examples: Sequence[Example]) -> None:
-        self.examples = examples
-        self.owners = np.repeat(np.arange(len(examples)), [len(item.passages) for item in examples])
         vocabulary = {name: number for number, name in enumerate(sorted(_vocabulary(examples)))}
         self.names = list(vocabulary)
-        self.matrix = Matrix([passage for item in examples for passage in item.passages], vocabulary)
-        self.poisoned = np.array([item.kind in ("attack", "spelt out") for item in examples], float)[self.owners]
+        different: dict[frozenset[int], int] = {}
+        self.passages = np.array(
+            [
+                different.setdefault(frozenset(vocabulary[name] for name in row if name in vocabulary), len(different))
+                for item in examples
+                for row in item.passages
+            ]
+        )
+        self.owners = np.repeat(np.arange(len(examples)), [len(item.passages) for item in examples])
+        self.allowances = np.array([length_allowance(item.count) for item in examples])
+        self.columns = np.array([column for row in different for column in row], dtype=np.int64)
+        self.rows = np.repeat(np.arange(len(different)), [len(row) for row in different])
+        self.height = len(different)
+        self.poisoned = np.array([item.kind in ("attack", "spelt out") for item in examples])[self.owners]
+        self.weight = self._weigh(examples)
+
+    def _weigh(self, examples: Sequence[Example]) -> Numbers:
+        """Return the weight of each passage. Many tools share the descriptions of parameters: these count once."""
+        is_tool = np.array([item.kind == "tool" for item in examples])[self.owners]
+        repetitions = np.bincount(self.passages[is_tool], minlength=self.height)[self.passages]
         shares = [WEIGHT[item.kind] / (1 if item.kind == "tool" else len(item.passages) or 1) for item in examples]
-        self.weight = np.array(shares)[self.owners] / self._repetitions()
+        return np.where(is_tool, 1 / np.maximum(repetitions, 1), 1.0) * np.array(shares)[self.owners]
 
-    def _repetitions(self) -> np.ndarray[Any, Any]:
-        """Count how often each passage of a tool occurs: many tools share the descriptions of parameters."""
-        rows = [passage if item.kind == "tool" else None for item in self.examples for passage in item.passages]
-        counts = Counter(row for row in rows if row is not None)
-        return np.array([1 if row is None else counts[row] for row in rows], float)
+    def train(self, without: Numbers | None = None) -> tuple[Numbers, float]:
+        """Return the mean of several fits to all examples but those that are left out."""
+        fits = [self._fit(seed, without) for seed in range(1, RUNS + 1)]
+        return np.mean([weights for weights, _ in fits], axis=0), float(np.mean([bias for _, bias in fits]))
 
-    def train(self, without: np.ndarray[Any, Any] | None = None) -> tuple[np.ndarray[Any, Any], float]:
-        """Fit a logistic regression by Adam on all examples but those that are left out."""
+    def _fit(self, seed: int, without: Numbers | None) -> tuple[Numbers, float]:
+        """Fit a logistic regression by Adam."""
         weight = self.weight if without is None else self.weight * ~without[self.owners]
-        weights, bias = np.zeros(self.matrix.shape[1]), -3.0
+        of_attacks = np.bincount(self.passages, weights=weight * self.poisoned, minlength=self.height)
+        of_all = np.bincount(self.passages, weights=weight, minlength=self.height)
+        weights, bias = np.zeros(len(self.names)), -3.0
         first, second = np.zeros(len(weights) + 1), np.zeros(len(weights) + 1)
-        chance = np.random.default_rng(1)
+        chance = np.random.default_rng(seed)
         for step in range(1, STEPS + 1):
             kept = (chance.random(len(weights)) < KEEP) / KEEP
-            likelihood = 1 / (1 + np.exp(-np.clip(self.matrix.times(weights * kept) + bias, -30, 30)))
-            error = weight * (likelihood - self.poisoned)
-            slope = np.append(kept * self.matrix.transposed_times(error) + PENALTY * weights, error.sum())
+            likelihood = 1 / (1 + np.exp(-np.clip(self._sums(weights * kept) + bias, -30, 30)))
+            error = of_all * likelihood - of_attacks
+            sums = np.bincount(self.columns, weights=error[self.rows], minlength=len(weights))
+            slope = np.append(kept * sums + PENALTY * weights, error.sum())
             first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
             size = 0.15 * (1 - 0.9 * step / (STEPS + 1))
             change = size * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-9)
             weights, bias = weights - change[:-1], bias - float(change[-1])
         return weights, bias
 
-    def scores(self, weights: np.ndarray[Any, Any], bias: float) -> np.ndarray[Any, Any]:
-        """Return the score of each example, which is that of its most suspicious passage."""
-        scores = np.full(len(self.examples), -20.0)
-        np.maximum.at(scores, self.owners, self.matrix.times(weights) + bias)
-        return scores
+    def scores(self, weights: Numbers, bias: float) -> Numbers:
+        """Return the score of each example, which is that of its most suspicious passage, less the allowance."""
+        scores = np.full(len(self.allowances), -20.0)
+        np.maximum.at(scores, self.owners, (self._sums(weights) + bias)[self.passages])
+        return scores - self.allowances
+
+    def _sums(self, weights: Numbers) -> Numbers:
+        return np.bincount(self.rows, weights=weights[self.columns], minlength=self.height)
 
 
 def _vocabulary(examples: Sequence[Example]) -> set[str]:
@@ -266,54 +284,70 @@ def _vocabulary(examples: Sequence[Example]) -> set[str]:
     return names
 
 
-def fold_of(server: str) -> int:
-    """Return the fold of a server."""
-    return int(hashlib.sha256(server.encode()).hexdigest(), 16) % FOLDS
+def folds_of(examples: Sequence[Example]) -> Numbers:
+    """Divide strategies, groups of look-alikes and servers into folds. Servers that share a description are one."""
+    parents: dict[str, str] = {}
+    first: dict[str, str] = {}
+
+    def root(server: str) -> str:
+        while parents.setdefault(server, server) != server:
+            server = parents[server]
+        return server
+
+    for item in examples:
+        if item.kind == "tool" and len(item.description) > SHARED_CHARS:
+            text = " ".join(item.description.lower().split())
+            parents[root(item.group)] = root(first.setdefault(text, item.group))
+    parts = {
+        kinds: sorted({item.group for item in examples if item.kind in kinds})
+        for kinds in (("attack", "spelt out"), ("look-alike",))
+    }
+    places = {
+        (kind, group): n % FOLDS for kinds, groups in parts.items() for n, group in enumerate(groups) for kind in kinds
+    }
+    return np.array([places.get((item.kind, item.group), _hash(root(item.group)) % FOLDS) for item in examples])
+
+
+def _hash(text: str) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16)
 
 
 def main() -> None:
-    """Train, measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="skip the trainings without one strategy each")
-    quick = parser.parse_args().quick
+    """Measure, train and write."""
     real = read_tools(REAL)
-    files = sorted(path.name for path in DATA.glob("attacks_*.txt"))
-    examples = [example("attack", *line) for name in files for line in read_lines(name)]
+    lines = {kind: sorted(path.name for path in DATA.glob(f"{kind}*.txt")) for kind in ("attacks", "look_alikes")}
+    examples = [example("attack", *line) for name in lines["attacks"] for line in read_lines(name)]
     examples += [example("spelt out", *line) for line in spell_out()]
-    examples += [example("look-alike", *line) for line in read_lines("look_alikes.txt")] + corpus_examples()
-    examples += real + read_tools(FURTHER) + sample_tools()
-    trainer = Trainer(examples)
+    examples += [example("look-alike", *line) for name in lines["look_alikes"] for line in read_lines(name)]
+    examples += corpus_examples() + real + read_tools(FURTHER) + sample_tools()
+    trainer, folds = Trainer(examples), folds_of(examples)
     kinds = np.array([item.kind for item in examples])
     groups = np.array([item.group for item in examples])
     ours = np.zeros(len(examples), bool)
     start = int(np.flatnonzero(kinds == "tool")[0])
     ours[start : start + len(real)] = True
 
-    unseen = np.full(len(examples), -20.0)
-    folds = np.array([fold_of(group) for group in groups])
+    unseen = np.zeros(len(examples))
     for fold in range(FOLDS):
-        chosen = (kinds == "tool") & (folds == fold)
+        chosen = folds == fold
         unseen[chosen] = trainer.scores(*trainer.train(chosen))[chosen]
-    thresholds = {name: float(np.quantile(unseen[ours], 1 - share)) for name, share in ALARMS.items()}
     weights, bias = trainer.train()
     scores = trainer.scores(weights, bias)
-    left_out = np.full(len(examples), -20.0)
-    for part in () if quick else range(PARTS):
-        chosen = np.zeros(len(examples), bool)
-        for kind in ("attack", "look-alike"):
-            chosen |= np.isin(groups, sorted(set(groups[kinds == kind]))[part::PARTS])
-        chosen &= kinds != "tool"
-        left_out[chosen] = trainer.scores(*trainer.train(chosen))[chosen]
-    figures: dict[str, Any] = {"examples": {kind: int((kinds == kind).sum()) for kind in WEIGHT}}
-    for name, threshold in thresholds.items():
-        figures[name] = {
-            "threshold": round(threshold, 2),
+
+    def figures_at(share: float) -> dict[str, float]:
+        threshold = float(np.quantile(unseen[ours], 1 - share))
+        return {
+            "threshold": round(threshold, 3),
             "real_tools_of_servers_left_out": round(float((unseen[ours] >= threshold).mean()), 5),
             "real_tools": round(float((scores[ours] >= threshold).mean()), 5),
-            "attacks_of_strategies_left_out": round(float((left_out[kinds == "attack"] >= threshold).mean()), 3),
-            "look_alikes_of_groups_left_out": round(float((left_out[kinds == "look-alike"] >= threshold).mean()), 3),
+            "attacks_of_strategies_left_out": round(float((unseen[kinds == "attack"] >= threshold).mean()), 3),
+            "look_alikes_of_groups_left_out": round(float((unseen[kinds == "look-alike"] >= threshold).mean()), 3),
         }
-    hits = left_out >= thresholds["untrusted"]
+
+    figures: dict[str, Any] = {"examples": {kind: int((kinds == kind).sum()) for kind in WEIGHT}}
+    figures |= {name: figures_at(share) for name, share in ALARMS.items()}
+    figures["curve"] = [figures_at(share) for share in SHARES]
+    hits = unseen >= figures["untrusted"]["threshold"]
     figures["strategies_left_out"] = {
         group: f"{int(hits[chosen].sum())}/{int(chosen.sum())}"
         for group in sorted(set(groups[kinds == "attack"]))
@@ -321,14 +355,14 @@ def main() -> None:
     }
     print(json.dumps(figures, indent=1))
 
-    lines = ["# Weights of the classifier of the screen. Made by training/screen_classifier.py, not by hand."]
-    lines += [f"(bias)\t{bias:.3f}", *(f"({name})\t{value:.3f}" for name, value in thresholds.items())]
-    lines += [
+    zero = figures["untrusted"]["threshold"]
+    rows = ["# Weights of the classifier of the screen. Made by training/screen_classifier.py, not by hand."]
+    rows += [f"(bias)\t{bias - zero:.3f}", *(f"({name})\t{figures[name]['threshold'] - zero:.3f}" for name in ALARMS)]
+    rows += [
         f"{name}\t{weight:.2f}" for name, weight in zip(trainer.names, weights, strict=True) if abs(weight) >= SMALL
     ]
-    WEIGHTS.write_text("\n".join(lines) + "\n", "utf-8")
-    if not quick:
-        FIGURES.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+    WEIGHTS.write_text("\n".join(rows) + "\n", "utf-8")
+    FIGURES.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -75,7 +75,6 @@ async def measure(most: int) -> None:
         for size in (size for size in SIZES if size <= most):
             started = time.perf_counter()
             segment = grown(base, size)
-            segment.vectors.wait()
             built = time.perf_counter() - started
             scout._store.segments.put(segment)
             for query in queries[:20]:
@@ -99,7 +98,7 @@ def report(results: list[dict[str, Any]]) -> None:
             f"{row['tools']:,}",
             f"{row['p50_ms']:.2f}",
             f"{row['p95_ms']:.2f}",
-            "exact" if row["exact"] else "HNSW",
+            "exact" if row["exact"] else "codes",
             f"{row['built_s']:.0f}",
         ]
         for row in results
@@ -137,7 +136,7 @@ def draw(results: list[dict[str, Any]]) -> None:
     axes.plot(sizes, [row["p50_ms"] for row in results], marker="o", label="p50")
     axes.plot(sizes, [row["p95_ms"] for row in results], marker=".", linestyle="--", label="p95")
     axes.axvline(Settings().exact_rows, color="grey", linewidth=0.8)
-    axes.annotate("exact | HNSW", (Settings().exact_rows, axes.get_ylim()[1]), ha="center", va="bottom", fontsize=8)
+    axes.annotate("exact | codes", (Settings().exact_rows, axes.get_ylim()[1]), ha="center", va="bottom", fontsize=8)
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("tools in the catalogue")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from toolscout.chat import Discovery as Discovery
     from toolscout.config import Config as Config
     from toolscout.config import read_config as read_config
+    from toolscout.errors import AuditError as AuditError
     from toolscout.errors import AuthError as AuthError
     from toolscout.errors import BadToolError as BadToolError
     from toolscout.errors import CallError as CallError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from toolscout.errors import SchemaVersionError as SchemaVersionError
     from toolscout.errors import ServerUnavailableError as ServerUnavailableError
     from toolscout.errors import SettingError as SettingError
+    from toolscout.errors import SignInError as SignInError
+    from toolscout.errors import SignInRequiredError as SignInRequiredError
     from toolscout.errors import StoreError as StoreError
     from toolscout.errors import ToolNotFoundError as ToolNotFoundError
     from toolscout.errors import ToolscoutError as ToolscoutError
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from toolscout.models import Pin as Pin
     from toolscout.models import Publication as Publication
     from toolscout.models import Record as Record
+    from toolscout.models import Retention as Retention
     from toolscout.models import Scope as Scope
     from toolscout.models import SearchOptions as SearchOptions
     from toolscout.models import Server as Server
@@ -109,17 +113,18 @@ _HOME = {
     "chat": "Discovery",
     "config": "Config read_config",
     "errors": (
-        "AuthError BadToolError CallError CallTimeoutError ConfigError DefinitionChangedError DimensionError "
-        "EmbedderError EmptyQueryError InputFileError InvalidArgumentsError InvalidValueError LimitError "
-        "NotAllowedError NotReadOnlyError PolicyError SchemaVersionError ServerUnavailableError SettingError "
-        "StoreError ToolNotFoundError ToolscoutError UnknownCategoryError UnknownRankerError "
+        "AuditError AuthError BadToolError CallError CallTimeoutError ConfigError DefinitionChangedError "
+        "DimensionError EmbedderError EmptyQueryError InputFileError InvalidArgumentsError InvalidValueError "
+        "LimitError NotAllowedError NotReadOnlyError PolicyError SchemaVersionError ServerUnavailableError "
+        "SettingError SignInError SignInRequiredError StoreError ToolNotFoundError ToolscoutError "
+        "UnknownCategoryError UnknownRankerError "
         "UnknownServerError UnknownTagError UsageError"
     ),
     "models": (
         "Answer ApiKey CallResult Caller Candidates Category Change ChatSelection Detail DiscoveredTool "
         "Document Dropped Entry Facets Filter Finding Fit IndexReport Intent Match Metadata Origin Overlay "
-        "Overview Pagination Pin Publication Record Scope SearchOptions Server ServerStatus Tag Terms Tool "
-        "ToolMatch ToolMetadata Verdict"
+        "Overview Pagination Pin Publication Record Retention Scope SearchOptions Server ServerStatus Tag Terms "
+        "Tool ToolMatch ToolMetadata Verdict"
     ),
     "models.arrays": "ByteArray FloatArray IntArray",
     "policy": "Policy Rules read_policy",

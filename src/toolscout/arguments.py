@@ -15,6 +15,8 @@ from toolscout.models import Tool
 
 _WRAPPERS = ("arguments", "args", "input", "params", "parameters")
 _MAX_ERRORS = 5
+_MAX_NAMES = 20
+_COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties")
 
 
 def validate_arguments(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -28,6 +30,7 @@ def validate_arguments(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[st
             problems = _problems(tool, arguments)
     if not problems:
         return arguments, repairs
+    problems += _unknown(tool.input_schema, arguments)
     raise InvalidArgumentsError(
         f"{tool.key} does not accept these arguments: " + "; ".join(problems[:_MAX_ERRORS]),
         hint="correct them by the schema and call again; nothing was sent",
@@ -177,14 +180,26 @@ def _validator(tool: Tool) -> Any:
     return Draft202012Validator(tool.input_schema, registry=Registry())
 
 
+def _unknown(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+    """Name the arguments that a schema does not declare: often one of them is what is missing, misspelt."""
+    if schema.get("additionalProperties") is False or any(word in schema for word in _COMPOSED):
+        return []  # reported already, or not to be told from the properties alone
+    parameters = _properties(schema)
+    unknown = [name for name in arguments if name not in parameters]
+    if not unknown or not (parameters or schema.get("properties") == {}):
+        return []
+    names = ", ".join(repr(name[:100]) for name in unknown[:_MAX_NAMES])
+    return [f"unknown {names}; it takes {', '.join(list(parameters)[:_MAX_NAMES]) or 'none'}"]
+
+
 def _describe(error: Any) -> str:
     where = ".".join(str(part) for part in error.absolute_path)
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return f"{where + ': ' if where else ''}{', '.join(map(repr, missing))} is missing"
-    if error.validator == "additionalProperties":
-        parameters = ", ".join(error.schema.get("properties", {}))
-        return f"{where + ': ' if where else ''}unknown parameter; it takes {parameters or 'none'}"
+    if error.validator == "additionalProperties" and error.validator_value is False:
+        unknown = _unknown({**error.schema, "additionalProperties": True}, error.instance)
+        return f"{where + ': ' if where else ''}{unknown[0] if unknown else error.message[:200]}"
     if error.validator == "enum":
         return f"{where} must be one of {', '.join(map(repr, error.validator_value[:20]))}"
     if error.validator == "type":

@@ -20,9 +20,12 @@
     │   ├── NotReadOnlyError       the tool may write, and the call allowed only reading; nothing was sent
     │   ├── NotAllowedError        the caller may see the tool but not call it; nothing was sent
     │   ├── LimitError             a limit of the policy is reached; nothing was sent
+    │   ├── AuditError             the audit log that every call needs cannot be written; nothing was sent
     │   ├── ServerUnavailableError the server cannot be reached, or stopped during the call
+    │   │   └── SignInRequiredError    the server wants somebody to sign in first; nothing was sent
     │   └── CallTimeoutError       the deadline passed; the call was sent and is never sent again
     ├── ToolNotFoundError          no such tool, or not for this caller: the two look the same
+    ├── SignInError                signing in to a server failed; the message says at which step
     ├── AuthError                  a key or a token is missing, wrong, expired or revoked
     ├── SettingError               a TOOLSCOUT_* variable or a setting has a value that cannot be used
     ├── EmbedderError              the embedder cannot answer; searches use words alone and are marked degraded
@@ -161,15 +164,27 @@ class NotAllowedError(CallError):
 
 
 class LimitError(CallError):
-    """A limit of the policy is reached. `details` say when to try again. Nothing was sent."""
+    """A limit is reached. `details` say when to try again. Nothing was sent."""
 
     code = "limit_reached"
+
+
+class AuditError(CallError):
+    """Every call must leave an audit line, and none can be written now. Nothing was sent."""
+
+    code = "audit_unavailable"
 
 
 class ServerUnavailableError(CallError):
     """The server cannot be reached, or stopped during the call."""
 
     code = "server_unavailable"
+
+
+class SignInRequiredError(ServerUnavailableError):
+    """The server wants somebody to sign in first. `hint` says how. Nothing was sent."""
+
+    code = "needs_login"
 
 
 class CallTimeoutError(CallError):
@@ -182,6 +197,13 @@ class ToolNotFoundError(ToolscoutError):
     """No such tool for this caller. A forbidden tool looks exactly like an absent one."""
 
     code = "tool_not_found"
+    exit_code = 1
+
+
+class SignInError(ToolscoutError):
+    """Signing in to a server failed. Nothing was stored."""
+
+    code = "sign_in_failed"
     exit_code = 1
 
 

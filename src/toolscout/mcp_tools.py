@@ -29,8 +29,14 @@ WRITES: Mapping[str, Any] = {"readOnlyHint": False, "destructiveHint": True, "op
 REPAIRS = "toolscout/repairs"
 """The `_meta` field of a result that lists what was repaired in the arguments."""
 
-LIMIT_NAMES = ("top_k", "max_results", "k")
-"""What documents of other systems call `limit`."""
+OTHER_NAMES: Mapping[str, Sequence[str]] = {
+    "limit": ("top_k", "max_results", "k"),
+    "detail": ("detail_level",),
+    "match": ("match_mode",),
+    "name": ("tool_name", "key"),
+    "names": ("name", "tool_names", "keys"),
+}
+"""What documents of other systems, and models that guess, call a parameter."""
 
 _GATHERED = "arguments stood beside the name; they are gathered now"
 _KEY_ORDER = ("anyOf", "enum", "type", "items", "default", "minimum", "maximum", "description")
@@ -68,13 +74,14 @@ class McpTool:
 
     def read_arguments(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the arguments for the handler and the repairs that were made, or raise InvalidArgumentsError."""
+        parameters = self.input_schema["properties"]
+        arguments = _with_our_names(arguments, parameters)
         if self.calls_other_tool:
             return self._gather(arguments)
         tool = Tool(
             key=self.name, id=self.name, server="", server_title="", name=self.name, input_schema=self.input_schema
         )
-        parameters = self.input_schema["properties"]
-        checked, repairs = validate_arguments(tool, _with_limit(arguments, parameters))
+        checked, repairs = validate_arguments(tool, arguments)
         if parameters and not self.ignores_unknown:
             self._refuse_unknown(checked)
         return {name: value for name, value in checked.items() if name in parameters}, repairs
@@ -94,6 +101,8 @@ class McpTool:
                 self._check_text(name, gathered)
         if beside and "arguments" not in gathered:
             return {**gathered, "arguments": beside}, (_GATHERED,)
+        if not self.ignores_unknown:
+            self._refuse_unknown(beside)
         return gathered, ()
 
     def _check_text(self, name: str, arguments: Mapping[str, Any]) -> None:
@@ -119,12 +128,14 @@ class McpTool:
                 )
 
 
-def _with_limit(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read the names that other systems have for `limit`, where a tool has it and the caller did not give it."""
-    other = next((name for name in LIMIT_NAMES if name in arguments and name not in parameters), None)
-    if other is None or "limit" not in parameters or "limit" in arguments:
-        return arguments
-    return {"limit" if name == other else name: value for name, value in arguments.items()}
+def _with_our_names(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Rename parameters that go by another name, where a tool has them and the caller did not give them."""
+    renamed = dict(arguments)
+    for name, others in OTHER_NAMES.items():
+        other = next((other for other in others if other in renamed and other not in parameters), None)
+        if other is not None and name in parameters and name not in renamed:
+            renamed[name] = renamed.pop(other)
+    return renamed
 
 
 def mcp_tool(description: str, **options: Any) -> Callable[[Handler], McpTool]:

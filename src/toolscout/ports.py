@@ -15,6 +15,7 @@ from toolscout.models import (
     Overview,
     Publication,
     Record,
+    Retention,
     Scope,
     Server,
     ServerStatus,
@@ -233,6 +234,14 @@ class Store(Protocol):
 
     async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
         """Store records. With `replace`, a record of the same kind, scope and name is replaced, else it stays."""
+        ...
+
+    async def clean_up(self, retention: Retention) -> None:
+        """Delete the vectors and pins of tools that are long gone. A store does it by itself from time to time."""
+        ...
+
+    async def remove_record(self, kind: str, scope: Scope, name: str) -> None:
+        """Remove one record. It is no error if there is none."""
         ...
 
     async def overview(self, caller: Caller) -> Overview:

@@ -125,7 +125,7 @@ class Settings:
     """The most tools that one server may have. The rest are dropped and reported."""
 
     exact_rows: int = 50_000
-    """Up to this many vectors are searched exactly, more with an HNSW graph if `toolscout[large]` is installed."""
+    """Up to this many vectors are compared in full. Of more, a code of one bit for each number chooses which."""
 
     loaded_tools: int = 1_000_000
     """How many tools are kept in memory for searching. The least recently searched tenants and users are evicted."""
@@ -136,6 +136,9 @@ class Settings:
     quarantine: bool = True
     """Whether a tool with poisoned text in its definition is withheld from everyone until it is approved."""
 
+    pins_kept_days: float = 90.0
+    """How long the first definition of a tool that is gone is kept, to compare a tool that comes back with it."""
+
     strict_definitions: bool = False
     """Whether a tool whose definition has changed, or that a known server adds, is withheld until it is approved."""
 
@@ -144,6 +147,9 @@ class Settings:
 
     audit_bytes: int = 67_108_864
     """The size at which the audit log is rotated. The last ten files are kept."""
+
+    audit_required: bool = False
+    """Whether calls are refused while the audit log cannot be written. If not, their lines wait in memory."""
 
     auth_issuer: str = ""
     """The issuer whose OAuth access tokens are accepted over HTTP. If empty, only API keys are accepted."""
@@ -169,6 +175,15 @@ class Settings:
     auth_scope: str = ""
     """The scope that a token or key must have to use the gateway. If empty, none is required."""
 
+    public_url: str = ""
+    """The address at which browsers reach this gateway, as in `https://tools.example.com`. Users sign in there."""
+
+    token_key: str = field(default="", repr=False)
+    """The key that encrypts the tokens of signed-in accounts. After spaces, older keys, which are only read with."""
+
+    token_key_file: str = ""
+    """A file with that key. If both are empty, the key is a file in the user's data folder, unless on PostgreSQL."""
+
     call_timeout_s: float = 30.0
     """How long a call may take in total, unless the server's config says otherwise."""
 
@@ -176,7 +191,7 @@ class Settings:
     """How long a server may take to start and answer its first request."""
 
     breaker_failures: int = 5
-    """After this many failures in a row, the circuit breaker of a server opens: its calls fail at once."""
+    """After this many failures in a row, the circuit breaker of a server and tenant opens: such calls fail at once."""
 
     breaker_pause_s: float = 30.0
     """How long the circuit breaker stays open before one call is let through as a test."""
@@ -210,6 +225,9 @@ class Settings:
 
     max_body_bytes: int = 4_194_304
     """The largest HTTP request body that is read."""
+
+    max_caller_sessions: int = 1_000
+    """The most HTTP sessions of older protocol versions that each API key or user may have open."""
 
     drain_s: float = 3.0
     """How long a gateway with a diagnostics port goes on serving after SIGTERM while `/readyz` already says no."""

@@ -69,6 +69,14 @@ def test_categories_are_counted(toolscout: Run, sample_store: str) -> None:
     assert all(item["name"] in table.out for item in ran.json["categories"])
 
 
+def test_a_catalogue_without_tags_says_so(toolscout: Run, tmp_path: Path) -> None:
+    file, store = tmp_path / "tools.jsonl", f"sqlite:///{tmp_path / 'catalogue.db'}"
+    file.write_text('{"name": "xyzzy"}', "utf-8")
+    toolscout("index", "--tools", str(file), "--store", store)
+    ran = toolscout("tags", "--store", store)
+    assert (ran.code, ran.out) == (1, "No tool has a tag.\n")
+
+
 def test_tags_are_counted(toolscout: Run, sample_store: str) -> None:
     ran = toolscout("tags", "--store", sample_store, "--json")
     assert {"name": "outbox", "count": 1} in ran.json["tags"]

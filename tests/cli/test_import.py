@@ -9,19 +9,38 @@ from typing import Any
 
 import pytest
 
+from guarantees import guarantee
 from homes import ENTRY, SECTION, USER_FILES, write
 from toolscout.cli.hosts import host_files
 
 CANARY = "c4n4ry"
 
 
-def test_without_any_host_it_says_so_and_exits_with_1(home: Path, toolscout: Callable[..., Any]) -> None:
+def test_without_any_host_it_says_so_and_prints_the_entry_to_add(home: Path, toolscout: Callable[..., Any]) -> None:
     ran = toolscout("import")
-    assert (ran.code, ran.out) == (
-        1,
-        "No agent host on this machine has MCP servers in a config that toolscout knows.\n",
-    )
+    assert ran.code == 1
+    first, second, entry = ran.out.splitlines()
+    assert first == "No agent host on this machine has MCP servers in a config that toolscout knows."
+    assert second == "For any other host, add this to its servers:"
+    assert list(json.loads(entry)["mcpServers"]) == ["toolscout"]
     assert toolscout("import", "--json").json == {"found": [], "changes": []}
+
+
+def test_long_paths_and_many_servers_stay_readable_in_80_columns(
+    home: Path, toolscout: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    write(home / USER_FILES["cursor"], {"mcpServers": {f"server-{number}": ENTRY for number in range(6)}})
+    lines = [line.strip() for line in toolscout("import").out.splitlines()]
+    assert any(line.endswith("~/.cursor/mcp.json") for line in lines)
+    assert "server-0 (npx), server-1 (npx), server-2 (npx), server-3 (npx)," in lines
+
+
+@guarantee("term:safe")
+def test_a_servers_name_in_a_projects_file_forges_no_line(home: Path, toolscout: Callable[..., Any]) -> None:
+    write(home / "project" / ".mcp.json", {"mcpServers": {"a\nmoved  all": {"url": "http://localhost/mcp"}}})
+    for arguments in (("import",), ("import", ".mcp.json", "--write")):
+        assert not any(line.strip().startswith("moved  all") for line in toolscout(*arguments).out.splitlines())
 
 
 @pytest.mark.parametrize("host", sorted(USER_FILES))

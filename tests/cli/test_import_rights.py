@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from guarantees import guarantee
 from homes import ENTRY, USER_FILES, read, write
+from toolscout.cli.host_rules import LOST
 from toolscout.config import read_config
 
 Run = Callable[..., Any]
@@ -58,6 +60,67 @@ def test_the_deny_rules_of_other_hosts_hold_too(home: Path, toolscout: Run) -> N
     permissions = {"tools": {"mcp:github:merge": {"default": "deny"}}}
     write(home / USER_FILES["zed"], {"context_servers": {"github": ENTRY}, "agent": {"tool_permissions": permissions}})
     assert switched_off(moved(toolscout, "zed"), "github", "merge", "read") == ["merge"]
+
+
+def test_patterns_of_servers_in_claude_codes_deny_rules_hold(home: Path, toolscout: Run) -> None:
+    write(home / USER_FILES["claude-code"], {"mcpServers": {"github": ENTRY, "mail": ENTRY}})
+    write(home / ".claude" / "settings.json", {"permissions": {"deny": ["mcp__git*__delete_*"]}})
+    change = moved(toolscout)
+    assert switched_off(change, "github", "delete_repo", "read") == ["delete_repo"]
+    assert switched_off(change, "mail", "delete_mail") == []
+
+
+@pytest.mark.parametrize("host", ["gemini", "qwen"])
+def test_policies_and_permissions_of_gemini_and_qwen_hold(home: Path, toolscout: Run, host: str) -> None:
+    permissions = {"deny": ["mcp__github__merge"], "allow": ["mcp__github__read"]}
+    write(home / USER_FILES[host], {"mcpServers": {"github": ENTRY, "mail": ENTRY}, "permissions": permissions})
+    policy = (
+        '[[rule]]\nmcpName = "github"\ntoolName = ["delete_*", "drop"]\ndecision = "deny"\n'
+        '[[rule]]\ntoolName = "mcp_mail_send"\ndecision = "deny"\n'
+        '[[rule]]\nmcpName = "*"\ndecision = "allow"\n'
+        '[[rule]]\ntoolName = "run_shell_command"\ndecision = "deny"\n'
+    )
+    write(home / f".{host}" / "policies" / "mine.toml", policy)
+    change = moved(toolscout)
+    assert switched_off(change, "github", "read", "delete_x", "drop", "merge") == ["delete_x", "drop", "merge"]
+    assert switched_off(change, "mail", "send", "read") == ["send"]
+    (lost,) = [note for note in change["notes"] if "no longer match" in note]
+    assert "mcp__github__read" in lost
+    assert "mine.toml: mail *" in lost
+
+
+def test_cursors_list_of_tools_that_run_without_asking_is_named(home: Path, toolscout: Run) -> None:
+    write(home / USER_FILES["cursor"], {"mcpServers": {"github": ENTRY}})
+    write(home / ".cursor" / "permissions.json", {"mcpAllowlist": ["github:read", "other:x"]})
+    (note,) = [note for note in moved(toolscout)["notes"] if "no longer match" in note]
+    assert "mcpAllowlist: github:read" in note
+    assert "other:x" not in note
+
+
+def test_a_server_that_one_project_or_agent_may_not_use_freely_stays(home: Path, toolscout: Run) -> None:
+    """Toolscout cannot tell the projects and agents of a host apart, so the rule would hold for all or for none."""
+    project = home / "work" / "shop"
+    values = {"mcpServers": {"github": ENTRY, "mail": ENTRY}, "projects": {str(project): {}, "/gone": {}}}
+    write(home / USER_FILES["claude-code"], values)
+    write(project / ".claude" / "settings.json", {"permissions": {"deny": ["mcp__github__merge"]}})
+    change = moved(toolscout, "claude-code")
+    assert change["servers"] == ["mail"]
+    assert change["notes"][0].startswith(f"github stays: a rule of {project} forbids tools of it")
+
+    entry = {"type": "local", "command": ["npx"]}
+    agents = {"plan": {"tools": {"github_*": False}}, "build": {"tools": {"mail_*": True}}}
+    write(home / ".config" / "opencode" / "opencode.json", {"mcp": {"github": entry, "mail": entry}, "agent": agents})
+    change = moved(toolscout, "opencode")
+    assert change["servers"] == ["mail"]
+    assert change["notes"][0].startswith("github stays: a rule of the agent plan forbids tools of it")
+
+
+def test_servers_to_which_the_user_may_have_signed_in_are_named(home: Path, toolscout: Run) -> None:
+    url = "https://a.b/mcp"
+    servers = {"open": {"url": url}, "keyed": {"url": url, "headers": {"X": "y"}}, "here": {"url": "http://localhost/"}}
+    write(home / USER_FILES["cursor"], {"mcpServers": servers})
+    (note,) = [note for note in moved(toolscout)["notes"] if "signed in" in note]
+    assert note.startswith("if you signed in to open in a browser, only the host has that token")
 
 
 def test_approvals_in_an_entry_are_named(home: Path, toolscout: Run) -> None:
@@ -113,17 +176,26 @@ def test_an_address_on_this_machine_stays_reachable(home: Path, toolscout: Run, 
 def test_the_variables_that_servers_lose_are_named_with_the_line_that_keeps_one(
     home: Path, toolscout: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in filter(LOST.fullmatch, list(os.environ)):
+        monkeypatch.delenv(name)
     for name in ("HTTPS_PROXY", "AWS_PROFILE", "NODE_EXTRA_CA_CERTS"):
         monkeypatch.setenv(name, "c4n4ry")
-    write(home / USER_FILES["cursor"], {"mcpServers": {"a": {**ENTRY, "env": {"AWS_PROFILE": "dev"}}}})
+    entries = {"a": {**ENTRY, "env": {"AWS_PROFILE": "dev"}}, "b": ENTRY, "c": {"url": "https://a.b/mcp"}}
+    write(home / USER_FILES["cursor"], {"mcpServers": entries})
     change = moved(toolscout)
-    (note,) = [note for note in change["notes"] if "no longer get" in note]
-    assert "HTTPS_PROXY" in note
-    assert "NODE_EXTRA_CA_CERTS" in note
-    assert "AWS_PROFILE" not in note
-    assert '"${' in note
-    assert change["moved_to"][0] in note
-    assert "c4n4ry" not in note
+    network, aws = [note for note in change["notes"] if "toolscout starts" in note]
+    assert aws.startswith("toolscout starts b without AWS_PROFILE. ")
+    assert network.startswith("toolscout starts a, b without HTTPS_PROXY, NODE_EXTRA_CA_CERTS. ")
+    assert aws.endswith(f'in {change["moved_to"][0]}: "env": {{"AWS_PROFILE": "${{AWS_PROFILE}}"}}')
+    assert "c4n4ry" not in str(change)
+
+
+def test_codex_servers_lose_no_variable_since_they_got_none(
+    home: Path, toolscout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "x")
+    write(home / ".codex" / "config.toml", '[mcp_servers.a]\ncommand = "npx"\n')
+    assert not any("HTTPS_PROXY" in note for note in moved(toolscout)["notes"])
 
 
 def test_a_file_that_cannot_be_written_does_not_hide_what_was_changed_before(

@@ -127,6 +127,7 @@ model = "o3"  # the large one
 command = "npx"
 args = ["-y", "pkg"]
 enabled_tools = ["search"]
+env_vars = ["HOME_REGION"]
 
 [mcp_servers.github.env]
 TOKEN = "x"
@@ -151,6 +152,7 @@ def test_codex_is_written_and_the_rest_of_its_toml_is_kept(home: Path, toolscout
     values = tomllib.loads(text)
     assert list(values["mcp_servers"]) == ["toolscout"]
     assert values["mcp_servers"]["toolscout"]["args"][-2:] == ["--config", change["moved_to"][0]]
+    assert values["mcp_servers"]["toolscout"]["env_vars"] == ["HOME_REGION", "WEB_TOKEN"]
     github, web = read_config(change["moved_to"], {"WEB_TOKEN": "t"}).servers
     assert (github.env, web.headers) == ({"TOKEN": "x"}, {"Authorization": "Bearer t"})
     assert github.server.tool_overlay("delete").enabled is False
@@ -169,6 +171,19 @@ def test_codex_is_written_and_the_rest_of_its_toml_is_kept(home: Path, toolscout
     assert snapshot(home) == before
 
 
+def test_a_server_that_codex_gets_later_adds_its_variables_also_as_a_table(
+    home: Path, toolscout: Callable[..., Any]
+) -> None:
+    file = write(home / ".codex" / "config.toml", CODEX)
+    toolscout("import", "codex", "--write")
+    more = '\n[mcp_servers.late]\ncommand = "npx"\nenv_vars = ["WEB_TOKEN", {name = "ZONE", source = "local"}]\n'
+    write(file, file.read_text("utf-8") + more)
+    (change,) = toolscout("import", "codex", "--write", "--json").json["changes"]
+    assert (change["done"], change["servers"]) == ("moved", ["late"])
+    names = tomllib.loads(file.read_text("utf-8"))["mcp_servers"]["toolscout"]["env_vars"]
+    assert names == ["HOME_REGION", "WEB_TOKEN", {"name": "ZONE", "source": "local"}]
+
+
 def test_opencode_is_written_in_its_own_form(home: Path, toolscout: Callable[..., Any]) -> None:
     local = {"type": "local", "command": ["npx", "-y", "pkg"], "environment": {"T": "{env:TOKEN}"}}
     remote = {"type": "remote", "url": "https://a.b/mcp", "headers": {"X": "{env:TOKEN}"}}
@@ -179,11 +194,28 @@ def test_opencode_is_written_in_its_own_form(home: Path, toolscout: Callable[...
     (change,) = toolscout("import", "--write", "--json").json["changes"]
     entry = read(file)["mcp"]["toolscout"]
     assert (entry["type"], entry["command"][-3:]) == ("local", ["serve", "--config", *change["moved_to"]])
+    moved = read(Path(change["moved_to"][0]))
+    moved["mcp"]["a"]["env"] = {"AWS_PROFILE": "${AWS_PROFILE}"}
+    kept = write(home / "kept.json", moved)
+    assert read_config(kept, {"TOKEN": "t", "AWS_PROFILE": "dev"}).servers[0].env == {"T": "t", "AWS_PROFILE": "dev"}
+    kept.unlink()
     a, b = read_config(change["moved_to"], {"TOKEN": "t"}).servers
     assert (a.command, a.args, a.env, b.headers) == ("npx", ("-y", "pkg"), {"T": "t"}, {"X": "t"})
     assert read_config(file, {}).servers == ()
     toolscout("import", "--undo")
     assert snapshot(home) == before
+
+
+def test_opencodes_file_with_comments_is_found_and_written_too(home: Path, toolscout: Callable[..., Any]) -> None:
+    text = '{\n  // mine\n  "mcp": {"a": {"type": "local", "command": ["npx"]}},\n  "theme": "x", // dark\n}\n'
+    file = write(home / ".config" / "opencode" / "opencode.jsonc", text)
+    (change,) = toolscout("import", "opencode", "--write", "--json").json["changes"]
+    assert (change["done"], change["servers"]) == ("moved", ["a"])
+    written = file.read_text("utf-8")
+    assert written.startswith("{\n  // mine\n")
+    assert written.endswith('"theme": "x", // dark\n}\n')
+    assert toolscout("import", "--undo").code == 0
+    assert file.read_text("utf-8") == text
 
 
 @pytest.mark.parametrize(
@@ -214,7 +246,9 @@ def test_the_yaml_of_a_host_is_found_and_read_but_not_rewritten(
     assert server.server.tool_overlay("delete").enabled is (False if host == "goose" else None)
     (change,) = toolscout("import", "--write", "--json").json["changes"]
     assert change["done"] == "skipped"
-    assert "YAML files are not rewritten" in change["notes"][0]
+    copy = home / ".config" / "toolscout" / f"{host}.yaml"
+    assert f"copy the file to {copy}" in change["notes"][0]
+    assert f"serve --config {copy}`" in change["notes"][0]
     assert snapshot(home) == before
 
 

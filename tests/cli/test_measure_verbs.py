@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,25 @@ def test_doctor_does_not_create_a_missing_store(toolscout: Run, tmp_path: Path) 
     assert "not created yet" in findings["store"]["detail"]
     assert "toolscout index" in findings["catalogue"]["fix"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_finds_damaged_pages_of_a_store_that_still_opens(
+    toolscout: Run, sample_store: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "catalogue.db"
+    with closing(sqlite3.connect(sample_store.removeprefix("sqlite:///"))) as db:
+        db.execute("VACUUM INTO ?", (str(path),))
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_records_1'").fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    ran = toolscout("doctor", "--store", f"sqlite:///{path}", "--json")
+    store = next(item for item in ran.json if item["what"] == "store")
+    assert ran.code == 1
+    assert "is damaged" in store["detail"]
+    assert "restore the file from a copy" in store["fix"]
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,8 @@ def test_a_decision_is_explained_by_the_rule_that_decides(
     assert (ran.json["see"]["because"], ran.json["call"]["because"]) == (see, call)
     assert ran.code == (0 if ran.json["call"]["allowed"] else 1)
     output = toolscout("policy", "check", key, *who, "--policy", policy, "--store", store).out
-    assert see in output
-    assert call in output
+    assert f"may{'' if ran.json['see']['allowed'] else ' not'} see: {see}" in output
+    assert f"may{'' if ran.json['call']['allowed'] else ' not'} call: {call}" in output
 
 
 def test_a_key_that_no_tool_has_is_decided_with_the_nearest(toolscout: Run, index: Run, store: str) -> None:

@@ -72,7 +72,7 @@ async def test_a_gateway_serves_the_rest_and_names_the_reason_of_a_call(
         async with Scout.open(settings=Settings(store="memory:", embedder="none")) as scout:
             await (await scout.connect(read_config(config, partial=True))).settled()
             assert (await scout.list_tools()).metadata.total == 3
-            assert scout.servers.down() == BAD.keys()
+            assert scout.servers.down().keys() == BAD.keys()
     for title, reason in REASONS.items():
         assert any(f"server {title} is down" in line and reason in line for line in caplog.messages)
 
@@ -90,14 +90,14 @@ def test_a_config_without_any_usable_entry_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_failed_server_says_where_its_output_is(toolscout: Callable[..., Any], tmp_path: Path) -> None:
-    program = "import sys; print('the licence is missing', file=sys.stderr); sys.exit(3)"
+    program = "import sys; print('the licence is missing\\nsee the manual', file=sys.stderr); sys.exit(3)"
     entry = {"command": sys.executable, "args": ["-c", program]}
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"broken": entry}}), "utf-8")
     ran = toolscout("index", "--config", str(path), "--store", "memory:", "--json")
-    assert "`toolscout doctor` shows what it printed" in ran.json[-1]["servers"][0]["hint"]
-    checks = toolscout("doctor", "--config", str(path), "--store", "memory:", "--json").json
-    assert any("the licence is missing" in check["fix"] for check in checks)
+    assert "`toolscout doctor`, with the same --config, shows" in ran.json[-1]["servers"][0]["hint"]
+    lines = toolscout("doctor", "--config", str(path), "--store", "memory:").out.splitlines()
+    assert lines.count("    | the licence is missing") == lines.count("    | see the manual") >= 1
 
 
 def test_a_server_that_was_indexed_twice_counts_once() -> None:

@@ -62,9 +62,16 @@ ENTRIES: list[tuple[Any, str]] = [
         {"command": "x", "toolscout": {"tools": {"t": {"enable": False}}}},
         ": toolscout: tools: t: enable is not a field that toolscout knows",
     ),
-    ({"url": "http://a.b", "toolscout": {"oauth": {}}}, ": toolscout: oauth: client_id is missing"),
     (
-        {"url": "http://a.b", "toolscout": {"oauth": {"client_id": "i"}}},
+        {"url": "http://a.b", "toolscout": {"oauth": {"client_secret": "s"}}},
+        ": toolscout: oauth: client_id is missing",
+    ),
+    (
+        {"url": "http://a.b", "toolscout": {"oauth": {"grant_type": "password"}}},
+        ": toolscout: oauth: grant_type is not one that toolscout knows",
+    ),
+    (
+        {"url": "http://a.b", "toolscout": {"oauth": {"client_id": "i", "grant_type": "client_credentials"}}},
         ": toolscout: oauth: client_secret is missing",
     ),
 ]
@@ -125,7 +132,7 @@ SECRETIVE: list[dict[str, Any]] = [
     {"command": "x", "env": {"A": {CANARY: CANARY}}},
     {"command": "x", "timeout": CANARY},
     {"type": CANARY, "command": "x"},
-    {"url": "http://a.b", "toolscout": {"oauth": {"client_id": "${SECRET}", "client_secret": ""}}},
+    {"url": "http://a.b", "toolscout": {"oauth": {"client_id": "", "client_secret": "${SECRET}"}}},
     {"url": "http://a.b", "toolscout": {"oauth": {"client_id": "i", "client_secret": "${BROKEN}"}}},
 ]
 

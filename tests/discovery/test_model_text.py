@@ -57,6 +57,17 @@ async def test_an_entry_has_key_call_fit_description_and_arguments(sample_scout:
     assert all(match.tool.key in text for match in answer)
 
 
+async def test_an_answer_ends_with_the_call_of_the_best_hit(sample_scout: Scout) -> None:
+    answer = await sample_scout.search_tools("create an issue in github", top_k=5)
+    last = answer_text(answer).splitlines()[-1]
+    start = "Next: call_tool "
+    assert last.startswith(start)
+    call = json.loads(last.removeprefix(start))
+    assert call["name"] == "github__create_issue"
+    assert list(call["arguments"]) == answer[0].tool.input_schema["required"]
+    assert set(call["arguments"].values()) == {"<string>"}
+
+
 async def test_a_weak_answer_says_so_and_shows_no_schema(sample_scout: Scout) -> None:
     answer = await sample_scout.search_tools("tune my grand piano", servers=["weather"])
     text = answer_text(answer)

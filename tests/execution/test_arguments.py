@@ -7,6 +7,7 @@ import pytest
 
 from toolscout import InvalidArgumentsError, Tool
 from toolscout.arguments import validate_arguments
+from toolscout.gateway.discovery_tools import call_tool
 from toolscout.mcp_tools import mcp_tool
 
 SCHEMA = {
@@ -144,3 +145,34 @@ def test_the_names_that_other_systems_have_for_limit_are_read(name: str) -> None
     assert search.read_arguments({"query": "x", "limit": 2})[0]["limit"] == 2
     with pytest.raises(InvalidArgumentsError, match="search has no parameter 'topk'"):
         search.read_arguments({"query": "x", "topk": 1})
+
+
+def test_other_names_of_documents_and_models_are_read_for_every_parameter() -> None:
+    @mcp_tool("Find.")
+    async def find(request: Any, names: list[str], match: str = "any", detail: str = "brief") -> None: ...
+
+    given = {"name": ["a"], "match_mode": "all", "detail_level": "full"}
+    assert find.read_arguments(given)[0] == {"names": ["a"], "match": "all", "detail": "full"}
+    assert call_tool.read_arguments({"tool_name": "a", "arguments": {}})[0] == {"name": "a", "arguments": {}}
+    assert call_tool.read_arguments({"name": "a", "key": 1})[0] == {"name": "a", "arguments": {"key": 1}}
+
+
+def test_a_misspelt_parameter_is_named_beside_the_one_that_is_missing() -> None:
+    @mcp_tool("Search.")
+    async def search(request: Any, query: str, limit: int = 5) -> None: ...
+
+    with pytest.raises(InvalidArgumentsError, match="'query' is missing; unknown 'qurey'; it takes query, limit"):
+        search.read_arguments({"qurey": "x"})
+    closed = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
+    with pytest.raises(InvalidArgumentsError) as caught:
+        validate_arguments(tool(closed), {"b": 1})
+    assert caught.value.message.count("unknown 'b'; it takes a") == 1
+    composed = {"type": "object", "properties": {"a": {}}, "required": ["a"], "allOf": [{"properties": {"b": {}}}]}
+    with pytest.raises(InvalidArgumentsError) as caught:
+        validate_arguments(tool(composed), {"b": 1})
+    assert "unknown" not in caught.value.message
+
+
+def test_what_stands_beside_the_arguments_of_a_call_is_refused_and_not_dropped() -> None:
+    with pytest.raises(InvalidArgumentsError, match="call_tool has no parameter 'force'"):
+        call_tool.read_arguments({"name": "a", "arguments": {"x": 1}, "force": True})

@@ -15,7 +15,7 @@ from mcp.shared.subscriptions import ToolsListChanged
 
 from fake_http import fake_http
 from guarantees import guarantee
-from guarded import MODERN, WAIT_S, guarded
+from guarded import HANDSHAKE, MODERN, WAIT_S, guarded
 from scripted import Scripted, text
 from serving import serving
 from toolscout import Caller, Scout
@@ -23,16 +23,6 @@ from toolscout.policy.policy_file import parse_policy
 
 ELICITS: dict[str, Any] = {"elicitation": {"form": {}}}
 QUESTION = {"message": "Really?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}
-HANDSHAKE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    },
-}
 
 
 def server(key, *names):

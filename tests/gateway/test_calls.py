@@ -251,8 +251,6 @@ async def test_a_request_that_makes_no_sense_is_an_error_of_the_protocol(open_ga
         ("search_tools", {"query": "x" * 1_000_000}),
         ("search_tools", {"query": ["x"] * 1_000}),
         ("search_tools", {"query": "x", "detail": "all"}),
-        ("search_tools", {"query": "x", "servers": ["nope"]}),
-        ("search_tools", {"query": "x", "tags": ["nope"]}),
         ("search_tools", {"query": "x", "server": "demo"}),
         ("get_tool_details", {"names": ["demo__echo"], "detail": "full"}),
         ("get_tool_details", {"names": []}),
@@ -267,6 +265,61 @@ async def test_wrong_arguments_are_a_result_that_says_what_to_change(open_gatewa
     assert json.loads(got["content"][0]["text"]) == got["structuredContent"]
     assert len(json.dumps(got)) < 20_000
     assert not demo.calls
+
+
+@guarantee("proto:malformed")
+@pytest.mark.parametrize(
+    ("filters", "dropped"),
+    [
+        ({"servers": ["nope"]}, "servers: no tool is of a server 'nope'"),
+        ({"category": "nope"}, "category: no tool is in a category 'nope'"),
+        ({"tags": ["nope"], "servers": ["demo"]}, "tags: no tool carries a tag 'nope'"),
+        ({"tags": ["nope"], "match": "all", "category": "nope"}, "tags: no tool carries a tag 'nope'"),
+    ],
+)
+async def test_a_filter_that_excludes_every_tool_is_left_out_and_the_answer_says_so(
+    open_gateway, demo, filters, dropped
+):
+    async with open_gateway(demo) as opened, raw_client(opened.server, "2026-07-28") as client:
+        plain = await client.request("tools/call", {"name": "search_tools", "arguments": {"query": "echo"}})
+        request = {"name": "search_tools", "arguments": {"query": "echo", **filters}}
+        got = await client.request("tools/call", request)
+    keys = [tool["key"] for tool in got["structuredContent"]["tools"]]
+    assert keys == [tool["key"] for tool in plain["structuredContent"]["tools"]] != []
+    assert f"Searched without {dropped}." in got["structuredContent"]["suggestions"]
+    assert f"Searched without {dropped}." in got["content"][0]["text"]
+
+
+@guarantee("proto:malformed")
+@pytest.mark.parametrize("name", ["tags", "servers"])
+async def test_a_long_filter_that_is_left_out_makes_no_long_answer(open_gateway, demo, name):
+    async with open_gateway(demo) as opened, raw_client(opened.server, "2026-07-28") as client:
+        request = {"name": "search_tools", "arguments": {"query": "echo", name: ["x" * 50_000]}}
+        got = await client.request("tools/call", request)
+    assert f"Searched without {name}: " in got["content"][0]["text"]
+    assert len(json.dumps(got)) < 20_000
+
+
+@guarantee("proto:malformed")
+async def test_a_call_of_a_key_that_does_not_exist_is_answered_with_tools_that_it_may_have_meant(open_gateway, demo):
+    async with open_gateway(demo) as opened, raw_client(opened.server, "2026-07-28") as client:
+        got = await client.request("tools/call", {"name": "call_tool", "arguments": {"name": "echo_a_text"}})
+    assert got["isError"] is True
+    assert got["structuredContent"]["error"]["code"] == "tool_not_found"
+    assert "- demo__echo (call_" in got["content"][1]["text"]
+    assert not demo.calls
+
+
+@guarantee("proto:malformed")
+async def test_a_version_that_a_model_invents_is_ignored_and_one_of_another_definition_is_not(open_gateway, demo):
+    async with open_gateway(demo) as opened, raw_client(opened.server, "2026-07-28") as client:
+        call = {"name": "demo__echo", "arguments": {"text": "hello"}}
+        invented = await client.request("tools/call", {"name": "call_tool", "arguments": {**call, "version": "latest"}})
+        old = await client.request("tools/call", {"name": "call_tool", "arguments": {**call, "version": "0" * 12}})
+    assert not invented.get("isError")
+    assert invented["_meta"]["toolscout/repairs"] == ["version is not that of a hit; it is ignored"]
+    assert old["structuredContent"]["error"]["code"] == "definition_changed"
+    assert len(demo.calls) == 1
 
 
 @guarantee("proto:malformed")

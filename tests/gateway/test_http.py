@@ -13,6 +13,7 @@ from mcp import Client
 
 from downstreams import fake
 from guarantees import guarantee
+from guarded import HANDSHAKE
 from serving import serving, write_config
 from toolscout.errors import InvalidValueError
 from toolscout.gateway import http_listener
@@ -231,6 +232,17 @@ def test_beyond_loopback_any_name_may_be_used_but_no_page_is_trusted():
 
 @guarantee("fault:orphans")
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_stops_it_cleanly_with_many_sessions_open(tmp_path, stop):
+    with serving(tmp_path) as gateway:
+        for _ in range(500):
+            assert sent(gateway, json.dumps(HANDSHAKE).encode())[0] == 200
+        gateway.process.send_signal(stop)
+        assert gateway.process.wait(10) == 0
+    assert b"Traceback" not in gateway.log.read_bytes()
+
+
+@guarantee("fault:orphans")
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_stops_it_cleanly_with_clients_connected(tmp_path, stop):
     with serving(tmp_path) as gateway:
         async with Client(gateway.url, mode="legacy") as client:
@@ -267,13 +279,21 @@ def test_no_other_host_is_taken_for_this_machine(host):
 @guarantee("load:limits")
 @pytest.mark.parametrize(
     "start",
-    [b"", b"POST /mcp HT", b"POST /mcp HTTP/1.1\r\nHost: x\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n|GET /hea"],
-    ids=["nothing", "half a line", "half the headers", "half a second request"],
+    [
+        b"",
+        b"POST /mcp HT",
+        b"POST /mcp HTTP/1.1\r\nHost: x\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+        b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n|GET /hea",
+    ],
+    ids=["nothing", "half a line", "half the headers", "half the body", "half a second request"],
 )
 async def test_half_a_request_does_not_hold_a_connection(start, monkeypatch):
     monkeypatch.setattr(http_listener, "HEADERS_S", 0.2)
 
     async def app(_scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 

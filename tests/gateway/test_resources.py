@@ -10,6 +10,7 @@ from mcp import Client, MCPError
 from mcp_types import PromptReference, ResourceLink, TextResourceContents
 
 from guarantees import guarantee
+from guarded import guarded
 from scripted import Scripted
 from toolscout.policy.policy_file import parse_policy
 from toolscout.settings import Settings
@@ -190,3 +191,43 @@ async def test_resources_prompts_and_completions_obey_rules_and_limits_and_are_a
     assert [(line["tool"], line["outcome"]) for line in lines if line["act"] == "call"] == [
         (key, outcome) for outcome in ("ok", "not_allowed", "ok", "limit_reached")
     ]
+
+
+@guarantee("access:resources", "access:absent-equals-forbidden")
+async def test_rules_that_name_resources_and_prompts_decide_what_is_listed_and_used(open_gateway, files, tmp_path):
+    log = tmp_path / "audit.jsonl"
+    settings = Settings(reindex_interval_s=0.05, audit=str(log))
+    files.tool("list")
+    allow = '[[allow]]\nwho = ["anyone"]\nservers = ["files"]\nresources = ["file:///b"]\nprompts = ["none"]\n'
+    async with open_gateway(files, settings=settings) as opened, Client(opened.server) as client:
+        for tools in ("", '[[allow]]\nwho = ["anyone"]\ntools = ["*"]\n'):
+            opened.scout.access.apply_policy(parse_policy(allow + tools))
+            assert [item.name for item in (await client.list_resources()).resources] == ["b"]
+            assert (await client.list_resource_templates()).resource_templates == []
+            assert (await client.list_prompts()).prompts == []
+            assert (await client.read_resource(PREFIX + "file:///b")).contents
+            with pytest.raises(MCPError, match="no such resource"):
+                await client.read_resource(PREFIX + "file:///a b%20c.txt?x=1#y")
+            with pytest.raises(MCPError, match="no such prompt"):
+                await client.get_prompt("files__review", {"path": "x"})
+            with pytest.raises(MCPError, match="no such prompt"):
+                await client.complete(PromptReference(name="files__review"), {"name": "path", "value": "a"})
+        opened.scout.access.apply_policy(parse_policy(tools + '[[deny]]\nwho = ["anyone"]\nresources = ["file:///b"]'))
+        assert [item.name for item in (await client.list_resources()).resources] == ["a"]
+        assert [item.name for item in (await client.list_prompts()).prompts] == ["files__review"]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    refused = [line["tool"] for line in lines if line["act"] == "call" and line["outcome"] == "tool_not_found"]
+    assert refused == ["files__resources/read", "files__prompts/get", "files__completion/complete"] * 2
+
+
+@guarantee("access:resources", "tenant:isolation")
+async def test_a_rule_that_allows_resources_opens_no_server_of_another_tenant(files):
+    policy = parse_policy('[[allow]]\nwho = ["anyone"]\nresources = ["*"]')
+    async with guarded({"acme": [files], "zeta": [Scripted("hr")]}, policy=policy) as served:
+        acme, zeta = await served.key("acme", "ann"), await served.key("zeta", "zoe")
+        assert len((await served.told(acme, "resources/list"))["result"]["resources"]) == 2
+        assert (await served.told(zeta, "resources/list"))["result"]["resources"] == []
+        assert "error" in await served.told(zeta, "resources/read", {"uri": PREFIX + "file:///b"})
+        files.tenants = None  # as in a config that says nothing: indexed for the local tenant
+        assert (await served.told(zeta, "resources/list"))["result"]["resources"] == []
+        assert "error" in await served.told(zeta, "resources/read", {"uri": PREFIX + "file:///b"})

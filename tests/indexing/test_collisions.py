@@ -168,6 +168,14 @@ async def test_look_alikes_are_two_tools(one: str, other: str) -> None:
     report, descriptions = await _index([{"name": one, "description": "one"}, {"name": other, "description": "other"}])
     assert report.new == 2
     assert descriptions == {f"local__{one}": "one", f"local__{other}": "other"}
+    assert {item.where for item in report.look_alikes} == set(descriptions)
+    assert any(item.reason == f"its name looks like that of local__{one}" for item in report.look_alikes)
+
+
+async def test_names_that_differ_to_the_eye_and_equal_names_of_two_servers_are_no_look_alikes() -> None:
+    names = ("get_user", "get_users", "get-user", "set_user", "получить", "取得")
+    report, _ = await _index([{"name": name} for name in names] + [{"name": "get_user", "server": "other"}])
+    assert (report.new, report.look_alikes) == (7, ())
 
 
 async def test_two_ways_to_write_one_character_are_one_name_and_reported() -> None:

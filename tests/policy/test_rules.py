@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from guarantees import guarantee
 from toolscout.models import Caller, Facets
-from toolscout.policy.policy_file import Policy, Rule, parse_policy
+from toolscout.policy.policy_file import ItemKind, Policy, Rule, parse_policy
 from toolscout.policy.rules import Rules, may_see
+from toolscout.policy.server_items import ServerItem
 
 pytestmark = guarantee("access:one-predicate", "access:fails-closed")
 
@@ -147,6 +148,70 @@ def test_another_policy_counts_at_once_and_has_another_version(tool: Make) -> No
     assert judged.version > before
 
 
+def item(name: str, kind: ItemKind = "resources", server: str = "files") -> ServerItem:
+    return ServerItem(kind=kind, server=server, title="My Files", name=name)
+
+
+PUBLIC = 'who = ["anyone"]\nservers = ["files"]\nresources = ["file:///public/*"]'
+
+
+@pytest.mark.parametrize("calls_tools", [True, False])
+def test_without_rules_that_name_resources_who_may_call_a_tool_may_use_them(calls_tools: bool) -> None:
+    for judged in (Rules(), rules('[[allow]]\nwho = ["anyone"]\ntools = ["x"]')):
+        assert judged.may_use(ANN, item("file:///a"), calls_tools=calls_tools) is calls_tools
+        assert judged.may_use(ANN, item("review", "prompts"), calls_tools=calls_tools) is calls_tools
+
+
+@pytest.mark.parametrize("calls_tools", [True, False])
+def test_where_an_allow_rule_names_resources_nothing_else_opens_them(calls_tools: bool, tool: Make) -> None:
+    judged = rules(
+        f'[[allow]]\n{PUBLIC}\n[[allow]]\nwho = ["user:ann"]\ntools = ["*"]\n'
+        '[[allow]]\nwho = ["group:engineering"]\nservers = ["wiki"]\n[[allow]]\nwho = ["anyone"]\nmay = "see"'
+    )
+    assert judged.may_use(ANN, item("file:///PUBLIC/a/b"), calls_tools=calls_tools)
+    assert not judged.may_use(ANN, item("file:///private/a"), calls_tools=calls_tools)
+    assert not judged.may_use(ANN, item("file:///public/a", server="other"), calls_tools=calls_tools)
+    assert judged.may_use(ANN, item("page:1", server="wiki"), calls_tools=calls_tools), "a rule without any names"
+    assert judged.may_use(ANN, item("review", "prompts"), calls_tools=calls_tools) is calls_tools, "no rule names these"
+    assert not rules(f"[[allow]]\n{PUBLIC}")(ANN, tool(server="files")), "it opens no tool"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "file:///public/../private/a",
+        "file:///public/%2e%2e/private/a",
+        "file:///public/%252e%252e/private/a",
+        "file:///public/..%2Fprivate/a",
+        "file:///public/..\\private\\a",
+        "file:///public/./../private/a",
+        "file:///public/://../../private/a",
+        "file:////private/a",
+        "file:///%2Fprivate/a",
+        "file:///private//a/",
+    ],
+)
+def test_another_spelling_of_an_address_opens_nothing(address: str) -> None:
+    assert not rules(f"[[allow]]\n{PUBLIC}").may_use(ANN, item(address), calls_tools=True)
+    denied = rules('[[allow]]\nwho = ["anyone"]\n[[deny]]\nwho = ["anyone"]\nresources = ["file:///private/*"]')
+    assert not denied.may_use(ANN, item(address), calls_tools=True)
+    assert denied.may_use(ANN, item("file:///public/a"), calls_tools=True)
+
+
+def test_a_deny_of_resources_and_prompts_leaves_tools_and_wins_over_every_allow(tool: Make) -> None:
+    judged = rules(
+        f'[[allow]]\nwho = ["anyone"]\n[[allow]]\n{PUBLIC}\n'
+        '[[deny]]\nwho = ["user:ann"]\nservers = ["my files"]\nresources = ["*secret*"]\nprompts = ["rev*"]'
+    )
+    assert not judged.may_use(ANN, item("file:///public/secret"), calls_tools=True)
+    assert not judged.may_use(ANN, item("review", "prompts"), calls_tools=True)
+    assert judged.may_use(ANN, item("greet", "prompts"), calls_tools=True)
+    assert judged.may_use(ANN, item("file:///public/a"), calls_tools=True)
+    assert judged.may_call(ANN, tool(server="files"))
+    closed = rules(f'[[allow]]\n{PUBLIC}\n[[deny]]\nwho = ["anyone"]\nservers = ["files"]')
+    assert not closed.may_use(ANN, item("file:///public/a"), calls_tools=True)
+
+
 _WHO = st.sampled_from(["anyone", "tenant:a", "tenant:b", "group:g", "user:u", "user:v", "key:k"])
 _RULE = st.builds(
     Rule,
@@ -158,6 +223,7 @@ _RULE = st.builds(
     tools=st.lists(st.sampled_from(["x", "y", "*", "s__*", "[!x]", "?"]), max_size=2).map(tuple),
     tags=st.sampled_from([frozenset(), frozenset(), frozenset({"code"})]),
     read_only=st.booleans(),
+    resources=st.sampled_from([(), (), ("*",)]),
 )
 _CALLER = st.builds(
     Caller,
@@ -179,6 +245,7 @@ def decides(rules: Sequence[Rule], caller: Caller, shown: Facets, *, labels: boo
         and (not rule.tools or any(fnmatchcase(name, glob) for glob in rule.tools for name in (shown.key, shown.name)))
         and (not rule.tags or (labels and rule.tags & set(shown.tags)))
         and (not rule.read_only or shown.read_only)
+        and (not rule.resources or rule.tools or rule.tags or rule.read_only)
         for rule in rules
     )
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from toolscout import InvalidValueError, Scout, read_config
+from toolscout.storage.sqlite.store import SqliteStore
 
 ROWS = [
     {"name": "send_mail", "server": "mail", "description": "Send a mail", "tags": ["Mail", "send"]},
@@ -32,16 +37,39 @@ async def test_limit_and_top_k_are_the_same_and_stand_in_their_documented_places
         assert len(await scout.list_tools("full", "letters")) == 1
 
 
-async def test_every_answer_says_how_long_it_took() -> None:
+async def test_every_answer_says_how_long_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that advances with each use of the store, and that the test reads too."""
+    clock = [0.0]
+
+    def slow(method: Any) -> Any:
+        async def wait(*arguments: Any, **options: Any) -> Any:
+            clock[0] += 1.0
+            return await method(*arguments, **options)
+
+        return wait
+
     async with Scout.open(tools=ROWS) as scout:
-        answers = [
-            await scout.search_tools("mail"),
-            await scout.list_tools(),
-            await scout.find_by_tags(["mail"]),
-            await scout.get_related_tools("mail__send_mail"),
-            await scout.get_tool_details("mail__send_mail"),
-        ]
-        assert all(answer.metadata.took_ms > 0 for answer in answers)
+        await scout.warm()
+        for name, method in inspect.getmembers(SqliteStore, inspect.iscoroutinefunction):
+            if not name.startswith("_"):
+                monkeypatch.setattr(SqliteStore, name, slow(method))
+        monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+        for ask in (
+            partial(scout.search_tools, "mail"),
+            partial(scout.search_tools, "mail", servers=["mail"]),
+            scout.list_tools,
+            partial(scout.list_tools, server="mail"),
+            partial(scout.find_by_tags, ["mail"]),
+            partial(scout.get_related_tools, "mail__send_mail"),
+            partial(scout.get_related_tools, "read_mail"),
+            partial(scout.get_tool_details, "mail__send_mail"),
+        ):
+            before = clock[0]
+            answer = await ask()
+            assert answer.metadata.took_ms == (clock[0] - before) * 1_000 > 0, ask
+        before = clock[0]
+        picked = await scout.discover_tools("send a mail")
+        assert picked.search_duration_ms == (clock[0] - before) * 1_000 > 0
 
 
 async def test_tools_found_by_tags_say_which_tags_they_have() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from guarantees import guarantee
+from toolscout import AuditError, Scout, Settings
 from toolscout.errors import InputFileError
 from toolscout.telemetry import AuditLog, read_audit
+from toolscout.testing import FakeServer
 
 WRITER = """
 import sys
@@ -42,6 +45,83 @@ def test_two_processes_that_rotate_the_same_file_lose_no_line(tmp_path: Path) ->
     assert len(list(tmp_path.glob("audit.jsonl.[0-9]*"))) > 3
     assert sorted(tools) == sorted(f"{name}__{number}" for name in "ab" for number in range(600))
     assert max(item.stat().st_size for item in tmp_path.iterdir()) <= 20_000 + 200
+
+
+FULL_DISK = """
+import asyncio, resource, sys
+from pathlib import Path
+from toolscout import AuditError, Caller, Scout, Settings
+from toolscout.testing import FakeServer
+
+async def main():
+    path = Path(sys.argv[1])
+    settings = Settings(store="memory:", embedder="none", audit=str(path), audit_required=len(sys.argv) > 2)
+    server = FakeServer("demo", [{"name": "echo"}])
+    async with Scout.open(settings=settings, servers=[server]) as scout:
+        async def call(number):
+            try:
+                await scout.call_tool("demo__echo", {}, caller=Caller(user=f"user {number}"))
+                print("sent", number)
+            except AuditError:
+                print("refused", number)
+        await call(0)
+        unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, unlimited[1]))
+        await call(1)
+        await call(2)
+        print(path.read_bytes().endswith(b"\\n"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        await call(3)
+        print(len(server.calls))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are a thing of Unix")
+@guarantee("audit:every-call")
+@pytest.mark.parametrize(
+    ("required", "output"),
+    [
+        ([], ["sent 0", "sent 1", "sent 2", "True", "sent 3", "4"]),
+        (["1"], ["sent 0", "sent 1", "refused 2", "True", "sent 3", "3"]),
+    ],
+)
+def test_a_full_disk_tears_no_line_and_loses_none(tmp_path: Path, required: list[str], output: list[str]) -> None:
+    path = tmp_path / "audit.jsonl"
+    command = [sys.executable, "-c", FULL_DISK, str(path), *required]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout.splitlines() == output, ran.stderr
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    calls = [(line["user"], line["outcome"]) for line in lines if line["act"] == "call"]
+    second = "audit_unavailable" if required else "ok"
+    assert calls == [("user 0", "ok"), ("user 1", "ok"), ("user 2", second), ("user 3", "ok")]
+
+
+@guarantee("audit:every-call")
+def test_a_line_after_a_torn_one_stands_on_its_own_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b'{"act":"call","to')
+    AuditLog(path).write("call", tool="a__b")
+    assert [line["tool"] for line in read_audit(path)] == ["a__b"]
+
+
+@guarantee("audit:every-call")
+async def test_no_call_is_sent_while_a_required_log_cannot_be_opened(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "audit.jsonl"
+    server = FakeServer("demo", [{"name": "echo"}])
+    settings = Settings(store="memory:", embedder="none", audit=str(path), audit_required=True)
+    async with Scout.open(settings=settings, servers=[server]) as scout:
+        await scout.call_tool("demo__echo", {})
+        path.rename(tmp_path / "moved")
+        path.mkdir()
+        with pytest.raises(AuditError):
+            await scout.call_tool("demo__echo", {})
+        assert len(server.calls) == 1
+        path.rmdir()
+        await scout.call_tool("demo__echo", {})
+    assert len(server.calls) == 2
 
 
 @guarantee("audit:every-call")

@@ -27,7 +27,9 @@ from toolscout.worker import WorkerPool
 pytestmark = pytest.mark.process
 
 HOSTILE = str(Path(__file__).parent.parent / "hostile_server.py")
-LEAST_CALLS = 50
+LEAST_CALLS, CALLS_PER_S = 100, 50
+SHORTEST_S = 0.05
+"""Shorter times are those of a scheduler that other tests keep busy, and no measure of ours."""
 SETTINGS = Settings(store="memory:", reindex_interval_s=0.05, connect_timeout_s=20.0)
 
 
@@ -37,23 +39,32 @@ def hostile(attack: str) -> ServerConfig:
 
 @asynccontextmanager
 async def attacked(folder: Path, attack: str) -> AsyncIterator[Scout]:
-    """Open a scout over a healthy server, and add a hostile one while the healthy one is called without a break.
+    """Open a scout over a healthy server, and add a hostile one while the healthy one is called 50 times a second.
 
-    A healthy call that takes longer than its `timeout_s` fails, and with it the test.
+    A healthy call that takes longer than its `timeout_s` fails, and with it the test. So does an attack that makes the
+    slowest calls, one in twenty, take more than twice as long as before.
     """
     healthy = fake(folder, "healthy", "--names", "echo", timeout_s=1.5).config
-    calls = 0
-    done = asyncio.Event()
+    done, always = asyncio.Event(), asyncio.Event()
+    always.set()
 
-    async def call_healthy(scout: Scout) -> None:
-        nonlocal calls
-        while calls < LEAST_CALLS or not done.is_set():
+    async def call_healthy(scout: Scout, until: asyncio.Event) -> list[float]:
+        loop, calls = asyncio.get_running_loop(), list[asyncio.Task[float]]()
+
+        async def call() -> float:
+            started = loop.time()
             await scout.call_tool("healthy__echo", {"text": "hello"})
-            calls += 1
-            await asyncio.sleep(0.005)
+            return loop.time() - started
+
+        first = loop.time()
+        while len(calls) < LEAST_CALLS or not until.is_set():
+            calls.append(asyncio.create_task(call()))
+            await asyncio.sleep(first + len(calls) / CALLS_PER_S - loop.time())
+        return sorted(await asyncio.gather(*calls))
 
     async with Scout.open(Config(servers=(healthy,)), settings=SETTINGS, embedder=HashEmbedder()) as scout:
-        task = asyncio.create_task(call_healthy(scout))
+        quiet = await call_healthy(scout, always)
+        task = asyncio.create_task(call_healthy(scout, done))
         try:
             sync = await scout.connect(Config(servers=(healthy, hostile(attack))))
             async with asyncio.timeout(60):
@@ -61,8 +72,12 @@ async def attacked(folder: Path, attack: str) -> AsyncIterator[Scout]:
             yield scout
         finally:
             done.set()
-            await task
-    assert calls >= LEAST_CALLS
+            times = await task
+    assert p95(times) <= 2 * max(p95(quiet), SHORTEST_S), f"{p95(quiet):.4f} s became {p95(times):.4f} s"
+
+
+def p95(times: list[float]) -> float:
+    return times[len(times) * 95 // 100]
 
 
 def reasons(scout: Scout) -> str:
@@ -73,7 +88,7 @@ def reasons(scout: Scout) -> str:
 @guarantee("fault:index")
 @pytest.mark.parametrize(("attack", "reason"), [("meta", "bytes"), ("dense", ""), ("many", ""), ("values", "")])
 async def test_no_definition_delays_the_calls_of_another_server(tmp_path, attack, reason):
-    with bounded_memory(200):
+    with bounded_memory(100):
         async with attacked(tmp_path, attack) as scout:
             assert reason in reasons(scout)
             keys = {match.tool.key for match in await scout.list_tools(page_size=100)}

@@ -175,7 +175,7 @@ def test_a_suspicion_about_a_trusted_server_is_only_a_notice() -> None:
     assert about_stranger.rule == about_friend.rule == LEARNED
 
 
-HINT = {"type": "string", "description": "Contents of open documents."}
+HINT = {"type": "string", "description": "Contents of documents that are open."}
 
 
 def test_no_tool_of_the_demonstration_is_quarantined() -> None:
@@ -273,9 +273,10 @@ def _slowest() -> dict[str, str]:
 
 
 def _seconds(text: str) -> float:
-    tool = to_tool({"name": "a", "description": text})
+    """Return the shortest of three times. Each text is another, so that none is that of a cache."""
     times = []
-    for _ in range(3):
+    for number in range(3):
+        tool = to_tool({"name": "a", "description": f"{len(text)}.{number} {text}"})
         started = time.process_time()
         screen_tool(tool)
         times.append(time.process_time() - started)

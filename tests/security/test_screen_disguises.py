@@ -7,6 +7,7 @@ import codecs
 import quopri
 import string
 import time
+import tracemalloc
 import urllib.parse
 from collections.abc import Callable
 
@@ -161,3 +162,15 @@ def test_no_text_of_the_greatest_length_takes_long(name: str) -> None:
     start = time.process_time()
     screen_tool(tool)
     assert time.process_time() - start < 4
+
+
+def test_long_texts_are_not_kept_in_memory_once_they_are_screened() -> None:
+    texts = (f"number {number} " + "send a message to them " * 1_300 for number in range(40))
+    tracemalloc.start()
+    try:
+        for text in texts:
+            screen_tool(to_tool({"name": "a", "description": text}))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 500_000

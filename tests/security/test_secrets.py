@@ -21,8 +21,9 @@ from fake_http import FakeHttp, fake_http
 from guarantees import guarantee
 from serving import serving
 from toolscout import Caller, Scout, Settings, ToolscoutError
-from toolscout.config import read_config
-from toolscout.errors import to_wire
+from toolscout.config import OAuthConfig, ServerConfig, UserCredentials, read_config
+from toolscout.downstream.quoted_secrets import QuotedSecrets
+from toolscout.errors import CallError, to_wire
 from toolscout.telemetry import without_password
 
 CANARIES = {
@@ -262,10 +263,10 @@ async def test_a_user_with_credentials_of_their_own_has_a_session_of_their_own(t
     entry = {
         "command": server.command,
         "args": list(server.args),
-        "env": {"TOKEN": "everyone"},
+        "env": {"WHO": "everyone"},
         "toolscout": {
             "shared": True,
-            "users": {"ann": {"env": {"TOKEN": "ann"}}, "acme/ann": {"env": {"TOKEN": "ann of acme"}}},
+            "users": {"ann": {"env": {"WHO": "ann"}}, "acme/ann": {"env": {"WHO": "ann of acme"}}},
         },
     }
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"fake": entry}}))
@@ -283,7 +284,7 @@ async def test_a_user_with_credentials_of_their_own_has_a_session_of_their_own(t
         for _ in range(2):
             for caller, token in callers.items():
                 result = await here.call("fake", "environment", caller=caller)
-                assert json.loads(result["content"][0]["text"])["TOKEN"] == token, caller
+                assert json.loads(result["content"][0]["text"])["WHO"] == token, caller
         starts = [item for item in (tmp_path / "fake.log").read_text().splitlines() if '"started"' in item]
         assert len(starts) == 3
 
@@ -303,3 +304,73 @@ async def test_the_headers_of_a_user_go_with_that_users_calls_alone(tmp_path: Pa
             await here.call("web", "echo", caller=caller)
     sent = [headers["authorization"] for headers in http.calls("echo")]
     assert sent == ["Bearer everyone", "Bearer ann", "Bearer everyone"]
+
+
+SECRET = 's3cr3t-value-of-"ann"-\\x'
+
+
+@pytest.mark.process
+@guarantee("secret:nowhere")
+async def test_a_secret_that_a_server_quotes_is_hidden_in_results_errors_and_standard_error(tmp_path: Path) -> None:
+    env = {"API_TOKEN": SECRET, "MODE": "production", "DATABASE_URL": "postgres://ada:pa55@db/x"}
+    server = fake(tmp_path, "fake", "--api-key", "canary-option", env=env)
+    async with opened(server.config) as here:
+        result = json.loads((await here.call("fake", "environment"))["content"][0]["text"])
+        listed = (await here.call("fake", "arguments"))["content"][0]["text"]
+        with pytest.raises(CallError) as caught:
+            await here.call("fake", "quote_secret")
+        status = here.downstream.servers["fake"].status
+    assert result["API_TOKEN"] == "***"
+    assert result["MODE"] == "production"
+    assert "pa55" not in result["DATABASE_URL"]
+    assert "canary-option" not in listed
+    assert caught.value.message == "bad ***"
+    assert caught.value.details["data"] == {"***": ["***"]}
+    assert status.stderr == "logging in with ***\n"
+
+
+@pytest.mark.process
+@guarantee("secret:nowhere")
+async def test_a_secret_that_a_server_quotes_when_it_does_not_start_is_hidden() -> None:
+    script = """
+import json, os, sys
+for line in sys.stdin:
+    error = {"code": -32050, "message": "bad token " + os.environ["API_TOKEN"]}
+    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line).get("id"), "error": error}), flush=True)
+"""
+    config = ServerConfig(
+        title="no", transport="stdio", command=sys.executable, args=("-c", script), env={"API_TOKEN": SECRET}
+    )
+    async with opened(config, ready=False) as here:
+        status = (await here.state("no", "failed")).status
+        with pytest.raises(CallError) as caught:
+            await here.call("no", "x")
+    assert "bad token ***" in status.detail
+    assert "bad token ***" in caught.value.message
+
+
+@guarantee("secret:nowhere")
+@pytest.mark.parametrize(
+    ("fields", "quoted", "shown"),
+    [
+        ({"headers": {"Authorization": "Bearer abcdefgh1"}}, "got abcdefgh1", "got ***"),
+        ({"headers": {"X-Org": "abcdefgh1"}}, "got abcdefgh1", "got abcdefgh1"),
+        ({"env": {"SECRET_FILE": "/run/secret/1"}}, "no /run/secret/1", "no /run/secret/1"),
+        ({"env": {"PASSWORD": "short"}}, "a short text", "a short text"),
+        ({"env": {"AUTHOR": "ann.example"}}, "by ann.example", "by ann.example"),
+        ({"env": {"AUTH_METHOD": "password"}}, "no password", "no password"),
+        ({"env": {"OAUTH_SCOPES": "repo read:user"}}, "needs read:user", "needs read:user"),
+        ({"env": {"SMTP_PASS": "abcdefgh1"}}, "got abcdefgh1", "got ***"),
+        ({"env": {"SSH_PASSPHRASE": "abcdefgh1"}}, "got abcdefgh1", "got ***"),
+        ({"env": {"GITHUB_PAT": "abcdefgh1"}}, "got abcdefgh1", "got ***"),
+        ({"env": {"VAULT_SECRET_ID": "abcdefgh1"}}, "got abcdefgh1", "got ***"),
+        ({"url": "https://x.test/mcp?api_key=abcdefgh1"}, "at ?api_key=abcdefgh1", "at ?api_key=***"),
+        ({"args": ("--token=abcdefgh1",)}, "--token=abcdefgh1", "--token=***"),
+        ({"oauth": OAuthConfig(client_id="me", client_secret="abcdefgh1")}, "abcdefgh1", "***"),
+        ({"users": {"ann": UserCredentials(headers={"X-Key": "abcdefgh1"})}}, "abcdefgh1", "***"),
+    ],
+)
+def test_only_what_the_config_names_like_a_secret_is_hidden(fields: Any, quoted: str, shown: str) -> None:
+    secrets = QuotedSecrets(ServerConfig(title="x", transport="http", **fields))
+    assert secrets.hide_in_text(quoted) == shown
+    assert secrets.hide({"a": [quoted, "\ud800"]}) == {"a": [shown, "\ud800"]}

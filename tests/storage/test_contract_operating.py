@@ -49,6 +49,12 @@ async def test_a_lease_that_was_not_renewed_is_free_again(store: Store) -> None:
     assert not await store.lease("index:mail", "dead", 60)
 
 
+async def test_a_lease_that_was_taken_while_the_clock_was_ahead_is_void(store: Store) -> None:
+    assert await store.lease("index:mail", "clock ahead", 3_600)
+    assert await store.lease("index:mail", "two", 10)
+    assert not await store.lease("index:mail", "clock ahead", 10)
+
+
 async def test_one_of_many_concurrent_holders_gets_the_lease(store: Store) -> None:
     results = await asyncio.gather(*(store.lease("index:mail", f"holder {number}", 60) for number in range(20)))
     assert results.count(True) == 1

@@ -12,7 +12,8 @@ from catalogues import keys, look_for, many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
 from postgres_server import Databases
-from toolscout.models import Caller, Record, Scope
+from toolscout.indexing.trust import write_pin
+from toolscout.models import Caller, Pin, Retention, Scope
 from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
 from toolscout.storage import open_store
@@ -28,6 +29,7 @@ TENANT_TABLES = (
     "tools",
     "switches",
     "records",
+    "gone_pins",
     "search_rows",
     "term_counts",
     "summaries",
@@ -55,7 +57,9 @@ async def url(postgres: Databases) -> str:
         rows = [SHARED, only, *many(5, server=f"at-{tenant}")]
         await publish(store, rows, tenant=tenant, own={"ann": [SHARED, only]}, embedder=HashEmbedder())
         await store.set_enabled(Scope(tenant=tenant), "studio__paint", tenant == "red")
-        await store.put_records([Record(kind="pin", scope=Scope(tenant=tenant), name="studio__paint")])
+        pins = [Pin(key=f"studio__{name}", fingerprint="f") for name in ("paint", "gone")]
+        await store.put_records([write_pin(Scope(tenant=tenant), pin) for pin in pins])
+    await store.clean_up(Retention())
     await store.lease("index:red:studio", "one", 60)
     await store.close()
     return address

@@ -87,7 +87,7 @@ def _back_to_schema_1(path: Path) -> None:
         rows_of["servers"] = [(tenant, *rest) for tenant, _, *rest in rows_of["servers"]]
         rows_of["tools"] = [(tenant, key, owner, *rest) for tenant, owner, key, *rest in rows_of["tools"]]
         rows_of["switches"] = [(tenant, *rest) for tenant, _, *rest in rows_of["switches"]]
-        for name in (*tables[::-1], "scopes", "leases", "records"):
+        for name in (*tables[::-1], "scopes", "leases", "records", "gone_pins"):
             db.execute(f"DROP TABLE {name}")
         db.executescript(schema.MIGRATIONS[0])
         db.execute("DELETE FROM catalogue")

@@ -10,6 +10,7 @@ import typer
 
 import toolscout
 from toolscout.cli import (
+    accounts,
     archive,
     audit,
     bench,
@@ -25,6 +26,7 @@ from toolscout.cli import (
     policy,
     search,
     serve,
+    token_key,
 )
 from toolscout.errors import ToolscoutError, UsageError, to_wire
 
@@ -48,6 +50,9 @@ app = typer.Typer(
 
 app.command("serve", rich_help_panel="Use")(serve.serve)
 app.command("call", rich_help_panel="Use")(call.call)
+app.command("login", rich_help_panel="Use")(accounts.login)
+app.command("logout", rich_help_panel="Use")(accounts.logout)
+app.command("accounts", rich_help_panel="Use")(accounts.accounts)
 app.command("index", rich_help_panel="Catalogue")(index.index)
 app.command("import", rich_help_panel="Catalogue")(import_.import_)
 app.command("search", rich_help_panel="Find")(search.search)
@@ -63,6 +68,7 @@ app.command("import-catalogue", rich_help_panel="Catalogue")(archive.import_cata
 app.command("changes", rich_help_panel="Operate")(changes.changes)
 app.command("approve", rich_help_panel="Operate")(changes.approve)
 app.add_typer(keys.app, name="keys", rich_help_panel="Operate")
+app.add_typer(token_key.app, name="token-key", rich_help_panel="Operate")
 app.add_typer(policy.app, name="policy", rich_help_panel="Operate")
 app.command("audit", rich_help_panel="Operate")(audit.audit)
 app.command("eval", rich_help_panel="Measure")(evaluate.evaluate)

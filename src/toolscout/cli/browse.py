@@ -106,8 +106,8 @@ def tags(
     )
     if json:
         print_json({"tags": [row.to_dict() for row in rows]})
-    elif empty_reason:
-        console().print(empty_reason)
+    elif not rows:
+        console().print(empty_reason or "No tool has a tag.")
     else:
         show_tags(rows)
     _exit_with_one(unless=rows)

@@ -10,7 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from toolscout.cli import options
-from toolscout.errors import ConfigError, InvalidValueError, ServerUnavailableError, ToolNotFoundError
+from toolscout.errors import (
+    ConfigError,
+    InvalidValueError,
+    ServerUnavailableError,
+    SignInRequiredError,
+    ToolNotFoundError,
+)
 from toolscout.models import CallResult
 
 
@@ -60,6 +66,8 @@ async def _call(key: str, arguments: Any, named_files: list[Path], store: str | 
         except ToolNotFoundError:
             # The tools of a server that never started are not in the catalogue.
             for status in scout.servers.statuses():
+                if status.state == "needs_login":
+                    raise SignInRequiredError(status.detail, hint=status.hint) from None
                 if status.state == "failed":
                     raise ServerUnavailableError(f"{status.detail}; nothing was sent", hint=status.hint) from None
             raise

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -13,10 +13,12 @@ import typer
 
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
+from toolscout.ports import Store
 from toolscout.printable import escape_controls
 from toolscout.settings import Settings, sqlite_file, unknown_variables
 from toolscout.telemetry import without_password
 
+_OUTPUT_CHARS = 1_000
 _FILL = "index your tools with `toolscout index`, or try `toolscout index --sample`"
 
 
@@ -28,6 +30,8 @@ class Check:
     ok: bool
     detail: str
     fix: str = ""
+    output: str = ""
+    """The end of what a server printed to its standard error."""
 
 
 def doctor(config: options.ConfigFiles = None, store: options.Store = None, json: options.Json = False) -> None:
@@ -51,7 +55,9 @@ def doctor(config: options.ConfigFiles = None, store: options.Store = None, json
             what, detail = escape_controls(check.what), escape_controls(check.detail)
             out.print(Text.assemble(mark, (f"{what}: ", "bold"), detail))
             if check.fix:
-                out.print(Text(f"    fix: {escape_controls(check.fix)}"))
+                out.print(Text(f"    {'next' if check.ok else 'fix'}: {escape_controls(check.fix)}"))
+            for line in check.output.splitlines():
+                out.print(Text(f"    | {escape_controls(line)}"), soft_wrap=True)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
 
@@ -115,13 +121,31 @@ async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
         return [_bad("config", error)]
     checks = [Check(what="config", ok=True, detail=f"{', '.join(map(str, files))}, {len(config.servers)} servers")]
     checks.extend(Check(what="config", ok=True, detail=note) for note in config.notes)
-    for status in await check_servers(config, settings):
+    async with _accounts_store(settings) as store:
+        statuses = await check_servers(config, settings, store)
+    for status in statuses:
         ok = status.state in ("ready", "disabled")
         detail = f"{status.state}, {status.tools} tools" if ok else status.detail
-        stderr = status.stderr[-300:].strip()
-        fix = (status.hint or "start it by hand and read its output") + (f". Its output: {stderr}" if stderr else "")
-        checks.append(Check(what=f"server {status.title}", ok=ok, detail=detail, fix="" if ok else fix))
+        fix = "" if ok else status.hint or "start it by hand and read its output"
+        output = "" if ok else status.stderr[-_OUTPUT_CHARS:].strip()
+        checks.append(Check(what=f"server {status.title}", ok=ok, detail=detail, fix=fix, output=output))
     return checks
+
+
+@asynccontextmanager
+async def _accounts_store(settings: Settings) -> AsyncIterator[Store]:
+    """Open the store for the accounts in it, or an empty one if it cannot be opened. Its own check says why."""
+    from toolscout.scout.parts import opened_store
+
+    file = sqlite_file(settings.store_url)
+    async with AsyncExitStack() as stack:
+        store: Store | None = None
+        if file is None or file.exists():
+            with suppress(ToolscoutError):
+                store = await stack.enter_async_context(opened_store(settings))
+        if store is None:
+            store = await stack.enter_async_context(opened_store(replace(settings, store="memory:")))
+        yield store
 
 
 async def _model(settings: Settings) -> Check:
@@ -169,10 +193,6 @@ async def _catalogue(settings: Settings) -> list[Check]:
                 what="vectors", ok=False, detail=f"{unembedded:,} tools have no vector of {overview.model_id}", fix=fix
             )
         )
-    in_memory = not where.startswith("postgres") or overview.total <= settings.resident_tools
-    if in_memory and overview.total > settings.exact_rows and find_spec("faiss") is None:
-        detail = f"{overview.total:,} tools are searched exactly, which is slow past {settings.exact_rows:,}"
-        checks.append(Check(what="large catalogue", ok=False, detail=detail, fix="pip install 'toolscout[large]'"))
     return checks
 
 

@@ -86,7 +86,8 @@ def put_in_front(
     notes = [*stay_notes, *(note for server_list in todo for note in rules[server_list.path].notes)]
     if any(item.comments for item in todo):
         notes.append("comments between its servers are only in the backup")
-    notes += filter(None, (lost_variables_note(server_list, environ, target) for server_list, target, _ in plans))
+    for server_list, target, _ in plans:
+        notes += lost_variables_note(server_list, rules[server_list.path], environ, target)
     return HostEdit(
         host=host.name,
         file=str(file),
@@ -223,18 +224,23 @@ def _with_args(entry: Mapping[str, Any], args: list[Any]) -> dict[str, Any]:
 def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[str]) -> dict[str, Any]:
     """Return the host's new list: only toolscout, with the path of the moved servers and the variables they need."""
     env = dict(_variables(server_list)) if server_list.host.expands else {}
+    names = _listed_variables(server_list)
     entries = {title: dict(entry) for title, entry in server_list.servers.items() if is_toolscout(entry)}
     if not entries:
         command = [*launch, "serve", "--config", str(target)]
         start = {"command": command} if server_list.host.command_list else {"command": command[0], "args": command[1:]}
         entry = {**server_list.host.entry, **start}
-        return {_title(server_list): {**entry, "env": env} if env else entry}
+        return {
+            _title(server_list): {**entry, **({"env": env} if env else {}), **({"env_vars": names} if names else {})}
+        }
     with_target = (title for title, entry in entries.items() if str(target) in _args(entry))
     title = next(with_target, next(iter(entries)))
     if str(target) not in _args(entries[title]):
         entries[title] = _with_args(entries[title], [*_args(entries[title]), "--config", str(target)])
     if env:
         entries[title]["env"] = {**env, **(entries[title].get("env") or {})}
+    if names:
+        entries[title]["env_vars"] = _distinct([*(entries[title].get("env_vars") or ()), *names])
     return entries
 
 
@@ -251,6 +257,23 @@ def _variables(server_list: ServerList) -> Iterator[tuple[str, str]]:
         for name in _EXPANDED if isinstance(entry, Mapping) else ():
             for text in _texts(entry.get(name)):
                 yield from references(text, bare=server_list.host.name in BARE_VARIABLES)
+
+
+def _listed_variables(server_list: ServerList) -> list[Any]:
+    """Return the variables that the entries take from the host, where it passes on only those that are listed."""
+    names: list[Any] = []
+    for entry in server_list.others.values() if server_list.host.lists_variables else ():
+        if isinstance(entry, Mapping):
+            headers = entry.get("env_http_headers")
+            names += entry["env_vars"] if isinstance(entry.get("env_vars"), list) else []
+            names += [entry["bearer_token_env_var"]] if entry.get("bearer_token_env_var") else []
+            names += headers.values() if isinstance(headers, Mapping) else []
+    return _distinct(names)
+
+
+def _distinct(names: Sequence[Any]) -> list[Any]:
+    """Return each name once. In Codex's file a name may also be a table, which no set or dict can hold."""
+    return [name for number, name in enumerate(names) if name not in names[:number]]
 
 
 def _texts(value: Any) -> Iterator[str]:

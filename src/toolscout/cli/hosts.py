@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,19 @@ class Host:
     """Whether the host fills in the variables of an entry. Toolscout's entry then passes them to the servers."""
     command_list: bool = False
     """Whether `command` is a list that includes the arguments, as in OpenCode."""
+    lists_variables: bool = False
+    """Whether a server gets only those variables of the host that its entry lists as `env_vars`, as in Codex."""
 
 
+_OPENCODE = Host(
+    name="opencode",
+    title="OpenCode",
+    user="{config}/opencode/opencode.json",
+    project="opencode.json",
+    section="mcp",
+    entry={"type": "local", "enabled": True},
+    command_list=True,
+)
 HOSTS = (
     Host(name="claude-desktop", title="Claude Desktop", user="{app}/Claude/claude_desktop_config.json"),
     Host(
@@ -87,6 +98,7 @@ HOSTS = (
         user="{codex}/config.toml",
         project=".codex/config.toml",
         section="mcp_servers",
+        lists_variables=True,
     ),
     Host(
         name="cline",
@@ -102,15 +114,8 @@ HOSTS = (
     ),
     Host(name="lmstudio", title="LM Studio", user="{home}/.lmstudio/mcp.json"),
     Host(name="goose", title="Goose", user="{goose}/config.yaml"),
-    Host(
-        name="opencode",
-        title="OpenCode",
-        user="{config}/opencode/opencode.json",
-        project="opencode.json",
-        section="mcp",
-        entry={"type": "local", "enabled": True},
-        command_list=True,
-    ),
+    _OPENCODE,
+    replace(_OPENCODE, user="{config}/opencode/opencode.jsonc", project="opencode.jsonc"),
     Host(name="continue", title="Continue", user="{home}/.continue/config.yaml"),
     Host(
         name="roo",
@@ -176,7 +181,7 @@ def find_server_lists(
     return [
         server_list
         for host, file, shared in host_files(environ, folder, platform)
-        if only in (None, host) and file.is_file()
+        if (only is None or only.name == host.name) and file.is_file()
         for server_list in read_server_lists(host, file, shared=shared)
     ]
 
@@ -227,7 +232,7 @@ def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterat
                 shared=shared,
                 servers=servers,
                 inputs=tuple(inputs) if isinstance(inputs, list) else (),
-                comments=file.suffix == ".json" and _has_comments(read_text(file), path),
+                comments=file.suffix in (".json", ".jsonc") and _has_comments(read_text(file), path),
             )
 
 

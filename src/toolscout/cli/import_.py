@@ -48,6 +48,7 @@ def import_(
     edits = (
         _undo(folder, host, file) if undo else _write(lists, folder, errors, named=file is not None) if write else []
     )
+    edits = [_with_sign_ins(edit) for edit in edits] if write else edits
     if json:
         print_json({"found": [_list_row(item) for item in lists], "changes": [asdict(edit) for edit in edits]})
     elif write or undo:
@@ -94,7 +95,7 @@ def _target(target: str | None) -> tuple[Host | None, Path | None]:
     path = Path(target)
     if path.exists() or path.suffix or path.name != target:
         return None, path.absolute()
-    names = [host.name for host in HOSTS]
+    names = list(dict.fromkeys(host.name for host in HOSTS))
     raise UsageError(
         f"{target!r} is neither a host nor a file",
         hint=f"hosts: {', '.join(names)}",
@@ -141,19 +142,43 @@ def _write(lists: list[ServerList], folder: Path, errors: list[ConfigError], *, 
     return edits
 
 
+def _with_sign_ins(edit: HostEdit) -> HostEdit:
+    """Add which of the moved servers want a sign-in: toolscout does not read the tokens that the host has for them."""
+    from dataclasses import replace
+
+    from toolscout.config import read_config
+    from toolscout.errors import ConfigError
+    from toolscout.scout.accounts import find_sign_ins
+    from toolscout.settings import Settings
+
+    if edit.done != "moved" or not edit.moved_to:
+        return edit
+    try:
+        config = read_config(list(edit.moved_to), partial=True)
+    except ConfigError:  # for instance variables that only the host has
+        return edit
+    slugs = options.run(find_sign_ins(config, Settings.from_env()))
+    notes = (f"{slug} wants you to sign in: run `toolscout login {slug}`" for slug in slugs)
+    return replace(edit, notes=(*edit.notes, *notes))
+
+
 def _skip_reason(server_list: ServerList, launch: list[str], *, named: bool) -> str:
     """Return why a file is not rewritten, or ""."""
     import os
     import shlex
 
     from toolscout.cli.host_rules import start_refusal
+    from toolscout.settings import config_folder
 
     file = server_list.file
     if server_list.problem:
         return server_list.problem
     if not server_list.writable:
-        command = shlex.join([*launch, "serve", "--config", str(file)])
-        return f"YAML files are not rewritten: replace its servers with one that runs `{command}` on a copy of the file"
+        copy = config_folder() / f"{server_list.host.name}{file.suffix}"
+        command = shlex.join([*launch, "serve", "--config", str(copy)])
+        return (
+            f"YAML is not rewritten: copy the file to {copy}, then replace its servers with one that runs `{command}`"
+        )
     if server_list.shared and not named:
         return "others share this file: name it to rewrite it anyway"
     workspace = Path(server_list.workspace)
@@ -188,25 +213,26 @@ def _list_row(server_list: ServerList) -> dict[str, Any]:
 def _show_lists(lists: list[ServerList]) -> None:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     from toolscout.cli.output import console, safe
+    from toolscout.printable import escape_controls
 
     out = console()
-    if not lists:
+    if lists:
+        table = Table(box=box.SIMPLE, pad_edge=False)
+        table.add_column("host", style="cyan", no_wrap=True)
+        table.add_column("its file and servers", overflow="fold")
+        for item in lists:
+            file = _short(item.file) + (f" ({item.workspace})" if len(item.path) > 1 else "")
+            servers = [f"{row['name']} ({row['at'] or row['transport']})" for row in _list_row(item)["servers"]]
+            lines = filter(None, (file, ", ".join(servers), _remark(item)))
+            table.add_row(safe(item.host.title), Text("\n".join(map(escape_controls, lines))))
+        out.print(table)
+    else:
         out.print("No agent host on this machine has MCP servers in a config that toolscout knows.")
-        return
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column("host", style="cyan", no_wrap=True)
-    table.add_column("file", overflow="fold")
-    table.add_column("servers", style="green")
-    table.add_column("")
-    for item in lists:
-        file = _short(item.file) + (f" ({item.workspace})" if len(item.path) > 1 else "")
-        servers = [f"{row['name']} ({row['at'] or row['transport']})" for row in _list_row(item)["servers"]]
-        table.add_row(safe(item.host.title), safe(file), safe(", ".join(servers)), safe(_remark(item)))
-    out.print(table)
     if any(item.others and item.writable for item in lists):
-        out.print("`toolscout import --write` puts toolscout in front of them. `toolscout import --undo` reverts that.")
+        out.print("`toolscout import --write` puts toolscout in front of them, `toolscout import --undo` reverts that.")
     out.print("For any other host, add this to its servers:")
     out.print(safe(host_snippet()), soft_wrap=True)
 
@@ -228,17 +254,18 @@ def _show_edits(edits: list[HostEdit]) -> None:
     from rich.text import Text
 
     from toolscout.cli.output import console, safe
+    from toolscout.printable import escape_controls
 
     out = console()
     if not edits:
         out.print("There is nothing to do.")
     for edit in edits:
-        out.print(Text(f"{edit.done}  ", "bold") + safe(f"{edit.host}: {_short(Path(edit.file))}"))
+        out.print(Text(f"{edit.done}  ", "bold") + safe(f"{edit.host}: {_short(Path(edit.file))}"), soft_wrap=True)
         lines = [f"servers: {', '.join(edit.servers)}"] if edit.servers else []
         lines += [f"moved to {_short(Path(path))}" for path in edit.moved_to]
         lines += [f"backup: {_short(Path(edit.backup))}"] if edit.backup else []
         for line in (*lines, *edit.notes):
-            out.print(safe(f"    {line}"), soft_wrap=True)
+            out.print(Text(f"    {escape_controls(line)}"), soft_wrap=True)
     if any(edit.done in ("moved", "restored", "put back") for edit in edits):
         out.print("Restart the host to see the change.")
 

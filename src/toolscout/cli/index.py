@@ -70,7 +70,7 @@ def index(
             raise InputFileError(
                 f"{file} holds no tool", hint="a line is a JSON object with a `name`: see docs/catalogue.md"
             )
-    if any(status.state == "failed" for status in servers):
+    if any(status.state in ("failed", "needs_login") for status in servers):
         raise typer.Exit(1)
 
 
@@ -123,6 +123,7 @@ def merge_reports(reports: Sequence[IndexReport]) -> IndexReport:
         unembedded=max((report.unembedded for report in reports), default=0),
         dropped=_once(item for report in reports for item in report.dropped),
         collisions=_once(item for report in reports for item in report.collisions),
+        look_alikes=_once(item for report in reports for item in report.look_alikes),
         quarantined=_once(item for report in reports for item in report.quarantined),
         offered=tuple(sorted({key for report in reports for key in report.offered})),
         generation=max((report.generation for report in reports), default=0),
@@ -153,6 +154,7 @@ def _summary(report: IndexReport) -> dict[str, object]:
         "unembedded": report.unembedded,
         "dropped": [{"where": item.where, "reason": item.reason} for item in report.dropped],
         "collisions": [{"where": item.where, "reason": item.reason} for item in report.collisions],
+        "look_alikes": [{"where": item.where, "reason": item.reason} for item in report.look_alikes],
         "quarantined": [{"where": item.where, "reason": item.reason} for item in report.quarantined],
         "offered": list(report.offered),
         "generation": report.generation,

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolscout.models import KEPT_OUT, Answer, Category, IndexReport, ServerStatus, Tag, Tool, ToolMatch
+from toolscout.models import KEPT_OUT, Answer, Category, Dropped, IndexReport, ServerStatus, Tag, Tool, ToolMatch
 from toolscout.printable import escape_controls, escape_json
 from toolscout.text import shorten
 
@@ -33,6 +33,11 @@ def print_json(value: Any) -> None:
     """Print a value as JSON, for programs."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     print(escape_json(json.dumps(value, ensure_ascii=not unicode, indent=2)))  # noqa: T201 - this is the output
+
+
+def count_of(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is one."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def safe(text: str) -> Text:
@@ -119,7 +124,7 @@ def show_report(report: IndexReport) -> None:
         (len(report.dropped), "dropped", "red"),
     ]
     summary = Text(", ").join(Text(f"{count:,} {word}", style=style) for count, word, style in counts if count)
-    total = f"{report.total:,} tools" + (
+    total = count_of(report.total, "tool") + (
         f", {report.total - withheld:,} searchable and {withheld:,} held back" if withheld else ""
     )
     out.print(
@@ -131,10 +136,15 @@ def show_report(report: IndexReport) -> None:
     for item in report.collisions:
         out.print(Text("renamed ", style="yellow") + safe(f"{item.where}: {item.reason}"))
     _show_waiting(out, report)
-    for item in report.dropped[:_SHOWN_REASONS]:
-        out.print(Text("dropped ", style="red") + safe(f"{item.where}: {item.reason}"))
-    if len(report.dropped) > _SHOWN_REASONS:
-        out.print(Text(f"... and {len(report.dropped) - _SHOWN_REASONS:,} more (--json lists all)", style="dim"))
+    _show_reasons(out, Text("look-alike ", style="yellow"), report.look_alikes)
+    _show_reasons(out, Text("dropped ", style="red"), report.dropped)
+
+
+def _show_reasons(out: Console, label: Text, items: Sequence[Dropped]) -> None:
+    for item in items[:_SHOWN_REASONS]:
+        out.print(label + Text(escape_controls(f"{item.where}: {item.reason}")))
+    if len(items) > _SHOWN_REASONS:
+        out.print(Text(f"... and {len(items) - _SHOWN_REASONS:,} more (--json lists all)", style="dim"))
 
 
 def _show_waiting(out: Console, report: IndexReport) -> None:
@@ -207,7 +217,7 @@ def _score(score: float | None) -> str:
 def _footer(answer: Answer) -> str:
     metadata = answer.metadata
     parts = [f"{metadata.returned} of {metadata.matched:,}" if metadata.ranker else f"{metadata.returned} shown"]
-    parts.append(f"{metadata.total:,} tools")
+    parts.append(count_of(metadata.total, "tool"))
     if metadata.took_ms:
         parts.append(f"{metadata.took_ms:.1f} ms")
     parts.append(f"{metadata.tokens:,} tokens instead of {metadata.tokens + metadata.tokens_saved:,}")

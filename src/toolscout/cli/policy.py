@@ -102,8 +102,8 @@ def _show_decisions(key: str, caller: Caller, see: Decision, call: Decision, *, 
     out = console()
     subject = f"{caller.user or 'anyone'} of {caller.tenant}"
     out.print(safe(f"{subject}, {key}"))
-    for act, item in (("see ", see), ("call", call)):
-        verdict = ("may    ", "green") if item.allowed else ("may not", "bold red")
-        out.print(Text.assemble("  ", verdict, f" {act}: ") + safe(item.because))
+    for act, item in (("see", see), ("call", call)):
+        verdict = (f"may {act}", "green") if item.allowed else (f"may not {act}", "bold red")
+        out.print(Text.assemble("  ", verdict, ": ") + safe(item.because))
     if see.suggestions:
         out.print(Text("did you mean: ", "bold") + safe(", ".join(see.suggestions)))

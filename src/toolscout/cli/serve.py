@@ -119,6 +119,8 @@ def config_files(named: list[Path]) -> list[Path]:
 
 
 def _read(named: list[Path], store: str | None) -> Config | None:
+    import logging
+
     from toolscout.config import read_config
     from toolscout.settings import Settings, config_folder, sqlite_file
 
@@ -127,7 +129,10 @@ def _read(named: list[Path], store: str | None) -> Config | None:
         return read_config(files, partial=True)
     file = sqlite_file(Settings.from_env().store_url)
     if store or (file is not None and file.exists()):
-        return None  # without servers, the catalogue can be searched but tools cannot be called
+        logging.getLogger("toolscout").warning(
+            "no config file is named, and %s contains none: tools can be found but not called", config_folder()
+        )
+        return None
     raise ConfigError(
         f"no config file is named, and {config_folder()} contains none",
         hint="run `toolscout import --write` to import your agent hosts' servers, or name a file: --config mcp.json",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from toolscout.config.files import ConfigFile, read_text
@@ -79,12 +79,18 @@ def read_entry(
         shared=options.flag("shared") is True,
         tenants=_tenants(options),
         users=_users(options, expand),
+        per_user=options.flag("per_user") is True,
         overlay=_overlay(options),
         tool_overlays=merge_overlays(read_filters(entry, fields.where), _tool_overlays(options)),
         extra=fields.unread(),
         source=config_file.file,
     )
     options.finish()
+    if server.per_user and not server.allows_sign_in:
+        raise ConfigError(
+            f"{options.at('per_user')} is set, but nobody can sign in to this server",
+            hint="it needs a url, and neither credentials nor an Authorization header of its own",
+        )
     _check_url(fields, server)
     return server
 
@@ -225,15 +231,27 @@ def _oauth(options: Fields, expand: Callable[[str, str], str]) -> OAuthConfig | 
         value = fields.text(name)
         return expand(value, f"toolscout.oauth.{name}") if value else None
 
+    client_id, client_secret, token_file = text("client_id"), text("client_secret"), text("token_file")
+    grant_type = fields.text("grant_type") or (
+        "client_credentials" if client_secret or token_file else "authorization_code"
+    )
+    if grant_type not in ("client_credentials", "authorization_code"):
+        raise ConfigError(
+            f"{fields.at('grant_type')} is not one that toolscout knows",
+            hint="use client_credentials or authorization_code",
+        )
     oauth = OAuthConfig(
-        client_id=text("client_id") or "",
-        client_secret=text("client_secret") or "",
+        grant_type=cast("Literal['client_credentials', 'authorization_code']", grant_type),
+        client_id=client_id or "",
+        client_secret=client_secret or "",
         token_url=text("token_url"),
         scopes=fields.texts("scopes"),
-        token_file=text("token_file"),
+        token_file=token_file,
+        issuer=text("issuer"),
     )
     fields.finish()
-    if not oauth.token_file and not (oauth.client_id and oauth.client_secret):
+    signs_in = oauth.grant_type == "authorization_code" and (oauth.client_id or not oauth.client_secret)
+    if not signs_in and not oauth.token_file and not (oauth.client_id and oauth.client_secret):
         missing = "client_secret" if oauth.client_id else "client_id"
         raise ConfigError(f"{fields.at(missing)} is missing", hint="set client_id and client_secret, or token_file")
     return oauth

@@ -27,8 +27,9 @@ def from_opencode(entry: Any) -> Any:
     command = fields.get("command")
     if isinstance(command, list) and command:
         fields["command"], fields["args"] = command[0], command[1:]
-    if "environment" in fields:
-        fields["env"] = fields.pop("environment")
+    if isinstance(fields.get("environment"), Mapping):
+        own = fields.get("env")
+        fields["env"] = {**fields.pop("environment"), **(own if isinstance(own, Mapping) else {})}
     return fields
 
 

@@ -14,7 +14,13 @@ Transport = Literal["stdio", "http", "sse"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthConfig:
-    """How toolscout authenticates to a server: with client credentials, or with a token from a file."""
+    """How toolscout authenticates to a server: as itself, or as somebody who signs in.
+
+    As itself, it uses client credentials or a token from a file. For somebody who signs in, this names a client that
+    the issuer knows already, and the issuer.
+    """
+
+    grant_type: Literal["client_credentials", "authorization_code"] = "client_credentials"
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
@@ -23,6 +29,8 @@ class OAuthConfig:
     scopes: tuple[str, ...] = ()
     token_file: str | None = None
     """A file with a token. Client credentials, if there are any, renew it."""
+    issuer: str | None = None
+    """The only issuer at which people sign in. It may have a private address if the server's may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +60,7 @@ class ServerConfig:
     timeout_s: float | None = None
     """How long a call may take. None means the setting `TOOLSCOUT_CALL_TIMEOUT_S`."""
     concurrency: int = 8
+    """The most calls of one tenant that are sent to it at once."""
     enabled: bool = True
     """Whether the server is used. The variables of a disabled server are not filled in."""
     trusted: bool = True
@@ -65,6 +74,8 @@ class ServerConfig:
     Other tenants may then call it if its tools were indexed for them by hand."""
     users: Mapping[str, UserCredentials] = field(default_factory=dict, repr=False)
     """The credentials of single users, by `USER` in the local tenant and by `TENANT/USER` in others."""
+    per_user: bool = False
+    """Whether each user signs in for themselves. The tools that the server lists for a user are theirs alone."""
     overlay: Overlay = field(default_factory=Overlay)
     tool_overlays: Mapping[str, Overlay] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -84,6 +95,13 @@ class ServerConfig:
         if credentials is None:
             return None
         return replace(self, headers={**self.headers, **credentials.headers}, env={**self.env, **credentials.env})
+
+    @property
+    def allows_sign_in(self) -> bool:
+        """Whether people can sign in to it: it is behind a URL, and the config gives it no other credentials."""
+        if self.transport == "stdio" or any(name.lower() == "authorization" for name in self.headers):
+            return False
+        return self.oauth is None or self.oauth.grant_type == "authorization_code"
 
     @property
     def server(self) -> Server:

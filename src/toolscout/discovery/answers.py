@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from toolscout.models import Answer, Detail, Facets, Metadata, Overview, Pagination, Query, Ranking, Tool, ToolMatch
 from toolscout.text import tokens_of
@@ -12,6 +13,9 @@ _LEVELS: tuple[Detail, ...] = ("minimal", "brief", "full")
 _BRACKETS = 1
 """Tokens of the list around the hits."""
 _LISTED_CATEGORIES = 12
+NONE_DOWN: Mapping[str, str] = MappingProxyType({})
+"""No server is down."""
+
 _WEAK_ADVICE = (
     "None of these clearly fits. If none does what you need, search again: in other words, with the server or category "
     "by name, or with several phrasings as a list.",
@@ -24,7 +28,7 @@ def answer_query(
     tools: Mapping[str, Tool],
     overview: Overview,
     degraded: str | None = None,
-    down: frozenset[str] = frozenset(),
+    down: Mapping[str, str] = NONE_DOWN,
 ) -> Answer:
     """Answer with the best of a ranking, or with suggestions when nothing fits."""
     matches = [
@@ -36,6 +40,7 @@ def answer_query(
             relationship=item.relationship,
             explain=item.parts if query.explain else None,
             available=item.facets.server not in down,
+            hint=down.get(item.facets.server, ""),
         )
         for item in ranking.best
         if item.facets.key in tools

@@ -43,7 +43,7 @@ class ChatToolSelector:
 
     search: Search
     core: tuple[str, ...]
-    down: frozenset[str]
+    down: Mapping[str, str]
 
     async def select(self, turn: ChatTurn, caller: Caller) -> ChatSelection:
         """Select the tools of a turn. In the modes `off` and `shadow` the turn gets all tools."""

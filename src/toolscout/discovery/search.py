@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolscout.discovery.answers import answer_query
+from toolscout.discovery.answers import NONE_DOWN, answer_query
 from toolscout.discovery.checks import check_queries, check_servers, check_tags
 from toolscout.discovery.diversity import is_crowded
 from toolscout.discovery.rank import BY_TEXT, BY_VECTOR, rank_candidates, rank_texts
@@ -65,27 +65,27 @@ class Search:
     embedder: Embedder | None
     settings: Settings
 
-    async def search(self, queries: Sequence[Query], caller: Caller, down: frozenset[str]) -> list[Answer]:
+    async def search(self, queries: Sequence[Query], caller: Caller, down: Mapping[str, str]) -> list[Answer]:
         """Answer queries. A server or tag that does not exist for the caller is an error, not an empty answer."""
+        started = time.perf_counter()
         for servers in {query.filter.servers for query in queries}:
             await check_servers(self.store, servers, caller)
         answers = await self.answer(queries, caller, down)
         if queries[0].filter.tags and not any(answers):
             await check_tags(self.store, queries[0].filter.tags, caller)
-        return answers
+        took_ms = (time.perf_counter() - started) * 1_000
+        return [answer.timed(took_ms) for answer in answers]
 
     async def answer(
-        self, queries: Sequence[Query], caller: Caller, down: frozenset[str] = frozenset()
+        self, queries: Sequence[Query], caller: Caller, down: Mapping[str, str] = NONE_DOWN
     ) -> list[Answer]:
         """Answer queries whose servers and tags are not checked. `down` are the servers that do not respond now."""
-        started = time.perf_counter()
         answers = []
         for state in await self.rank(queries, caller):
             tools = await self.store.tools(caller, [item.facets.key for item in state.ranking.best])
             degraded = state.request.degraded
             answers.append(answer_query(state.query, state.ranking, tools, state.overview, degraded, down))
-        took_ms = (time.perf_counter() - started) * 1_000
-        return [answer.timed(took_ms) for answer in answers]
+        return answers
 
     async def rank(self, queries: Sequence[Query], caller: Caller) -> list[SearchState]:
         """Check and understand the queries, embed them all at once, then rank one after the other."""

@@ -11,7 +11,7 @@ _ALIVE_S = 5.0
 
 
 class CircuitBreaker:
-    """The breaker of one server: closed, open for some time, or half open while one call is tried."""
+    """The breaker of one server for one tenant: closed, open for some time, or half open while one call is tried."""
 
     def __init__(
         self, server: str, *, failures: int, pause_s: float, clock: Callable[[], float] = time.monotonic
@@ -25,6 +25,11 @@ class CircuitBreaker:
         self._opened_at = 0.0
         self._open_until = 0.0
         self._trying = False
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last call failed."""
+        return self._failures > 0
 
     @property
     def open(self) -> bool:

@@ -16,13 +16,17 @@ from mcp_types import CONNECTION_CLOSED
 from toolscout.config import ServerConfig, Transport
 from toolscout.downstream.http_client import DownstreamHttpClient, describe, open_http, open_sse
 from toolscout.downstream.negotiation import Era
+from toolscout.downstream.oauth import GatewayTokenAuth
 from toolscout.downstream.process import StderrBuffer, open_process
+from toolscout.downstream.quoted_secrets import QuotedSecrets
 from toolscout.downstream.reaper import Reaper
 from toolscout.downstream.session import Session, open_session
+from toolscout.downstream.sign_in.account_auth import AccountAuth, AccountTokens
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
 _READ_LOG = "read its log or its standard error"
+_MAX_REASON = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +40,8 @@ class Endpoint:
     era: Era = "unknown"
     transport: Transport | None = None
     on_change: Callable[[], None] = field(default=lambda: None)
+    tokens: AccountTokens | None = None
+    """The account that requests are authorized with, if people sign in to the server."""
 
 
 @asynccontextmanager
@@ -61,7 +67,7 @@ class _HttpRefusedError(Exception):
 async def _connect_over(endpoint: Endpoint, transport: Transport) -> AsyncIterator[Session]:
     config, client = endpoint.config, None
     if transport != "stdio":
-        client = DownstreamHttpClient(config, endpoint.settings, contained=transport == "http")
+        client = DownstreamHttpClient(config, endpoint.settings, auth=_auth(endpoint), contained=transport == "http")
     # Nothing newer than the handshake is spoken over HTTP+SSE.
     era = "handshake" if transport == "sse" else endpoint.era
     opened = False
@@ -69,6 +75,8 @@ async def _connect_over(endpoint: Endpoint, transport: Transport) -> AsyncIterat
         async with open_session(_streams(endpoint, transport, client), era, endpoint.on_change) as session:
             if client is not None:
                 client.on_lost = session.lose
+            if endpoint.tokens is not None:
+                session.tokens = endpoint.tokens.texts
             opened = True
             yield session
     except BaseException as error:
@@ -82,6 +90,15 @@ async def _connect_over(endpoint: Endpoint, transport: Transport) -> AsyncIterat
         if failure is None:
             raise
         raise failure from error
+
+
+def _auth(endpoint: Endpoint) -> httpx2.Auth | None:
+    config = endpoint.config
+    if endpoint.tokens is not None and config.allows_sign_in:
+        return AccountAuth(endpoint.tokens)
+    if config.oauth is not None and config.oauth.grant_type == "client_credentials":
+        return GatewayTokenAuth(config.title, config.url, config.oauth)
+    return None
 
 
 def _streams(
@@ -113,12 +130,15 @@ def _failure(
         return cause
     if not isinstance(cause, Exception):
         return None
+    if client is not None and client.sign_in is not None:
+        return client.sign_in
     if client is not None and client.refused in (401, 403):
         reason, hint = f"it denied access ({client.refused})", 'check its "headers" or "oauth"'
     elif client is None and isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
         reason, hint = f"it ended before it answered ({endpoint.errors.exit_status})", _READ_LOG
     elif isinstance(cause, MCPError):
-        reason, hint = cause.message, (client.hint if client else "") or _READ_LOG
+        reason = QuotedSecrets(endpoint.config).hide_in_text(cause.message)[:_MAX_REASON]
+        hint = (client.hint if client else "") or _READ_LOG
     elif isinstance(cause, httpx2.HTTPError):
         reason, hint = describe(cause), "check its url"
     else:

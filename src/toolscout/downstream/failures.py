@@ -11,7 +11,7 @@ from mcp_types import CONNECTION_CLOSED
 from toolscout.downstream.http_client import UNREACHABLE
 from toolscout.downstream.process import TOO_LONG
 from toolscout.downstream.session import Session
-from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
+from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError, SignInRequiredError
 
 _MAX_MESSAGE = 8_000
 _MAX_DATA_BYTES = 65_536
@@ -19,8 +19,10 @@ _CHECK_EFFECT = "find out whether it took effect before you call again"
 _DOCTOR = "use another tool, or check the server with `toolscout doctor`"
 
 
-def unavailable(title: str, state: str, detail: str) -> ServerUnavailableError:
+def unavailable(title: str, state: str, detail: str, hint: str = "") -> ServerUnavailableError:
     """Return the error for a server that is down or switched off."""
+    if state == "needs_login":
+        return SignInRequiredError(detail, hint=hint)
     state = "switched off" if state == "disabled" else "down"
     return ServerUnavailableError(
         f"{title} is {state}{': ' + detail if detail else ''}; nothing was sent", hint=_DOCTOR

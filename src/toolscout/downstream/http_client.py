@@ -6,8 +6,8 @@ import json
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -17,21 +17,25 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.inbound import MCP_METHOD_HEADER
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.egress import CheckedTransport, origin_of
+from toolscout.downstream.egress import CheckedTransport, Origin, origin_of
 from toolscout.downstream.in_flight import MAX_PAUSE_S, call_timeout_s
-from toolscout.downstream.oauth import GatewayTokenAuth
-from toolscout.errors import ServerUnavailableError
+from toolscout.errors import ServerUnavailableError, SignInRequiredError
 from toolscout.jsonrpc_lines import MAX_VALUES, ValueCounter
 from toolscout.settings import Settings
 
 UNREACHABLE: Final = -32090
 """The code of the error that replaces the answer to a request that failed on its way."""
 
+NEEDS_LOGIN: Final = -32091
+"""The code of that error when somebody has to sign in first."""
+
 _REDIRECT = 300
 _NOT_FOUND = 404
 _ERROR = 400
 _CONNECT_S = 10.0
 _NOTIFICATION_S = 3.0
+_MAX_SHARING = 64
+_ISSUER_BYTES = 1_048_576
 _SESSION = "mcp-session-id"
 _STREAMED = "toolscout.streamed"
 
@@ -80,16 +84,23 @@ class _BoundedBody(httpx2.AsyncByteStream):
 class _BoundedTransport(httpx2.AsyncBaseTransport):
     """A transport that bounds the size of bodies and the time that a server may be silent, and refuses compression."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, max_bytes: int, silence_s: float) -> None:
+    def __init__(
+        self,
+        inner: httpx2.AsyncBaseTransport,
+        max_bytes: int,
+        silence_s: float,
+        notification_s: float = _NOTIFICATION_S,
+    ) -> None:
         self._inner = inner
         self._max_bytes = max_bytes
         self._silence_s = silence_s
+        self._notification_s = notification_s
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method != "GET":
             # In the handshake era the SDK leaves a cancelled request open. A notification, an answer or a DELETE blocks
             # all requests behind it. So each of them needs a time limit.
-            silence_s = self._silence_s if _expects_answer(request) else _NOTIFICATION_S
+            silence_s = self._silence_s if _expects_answer(request) else self._notification_s
             request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": silence_s}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -112,7 +123,30 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+def named_origins(config: ServerConfig) -> set[Origin]:
+    """Return the hosts and ports that the config itself names for a server."""
+    oauth = config.oauth
+    urls = (config.url, oauth.token_url, oauth.issuer) if oauth else (config.url,)
+    return {origin_of(url) for url in urls if url}
+
+
+def issuer_transport(config: ServerConfig, settings: Settings) -> httpx2.AsyncBaseTransport:
+    """Return the transport for requests to the issuer of a server: connections are checked, bodies are bounded."""
+    inner = CheckedTransport(private=config.private, origins=named_origins(config), connections=4)
+    return _BoundedTransport(inner, _ISSUER_BYTES, settings.connect_timeout_s, settings.connect_timeout_s)
+
+
 _sending: ContextVar[bool] = ContextVar("sending", default=False)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep the HTTP library from logging requests that are sent in this block."""
+    token = _sending.set(True)
+    try:
+        yield
+    finally:
+        _sending.reset(token)
 
 
 def _keep_log_line(_record: logging.LogRecord) -> bool:
@@ -131,25 +165,25 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         config: ServerConfig,
         settings: Settings,
         *,
+        auth: httpx2.Auth | None = None,
         contained: bool = True,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """Make a client that sends the credentials of the config and no others.
+        """Make a client that sends the credentials of the config, or else those of `auth`, and no others.
 
         With `contained`, a failed request fails one call. Otherwise it ends the session. `transport` replaces the
         network in tests.
         """
-        token_url = config.oauth.token_url if config.oauth else None
-        origins = {origin_of(url) for url in (config.url, token_url) if url}
-        inner = transport or CheckedTransport(
-            private=config.private, origins=origins, connections=config.concurrency * 2 + 8
-        )
+        origins = named_origins(config)
+        # A connection may outlive its call for a while. Each tenant that shares the session has slots of its own.
+        slots = config.concurrency * (_MAX_SHARING if config.shared else 1)
+        inner = transport or CheckedTransport(private=config.private, origins=origins, connections=slots * 2 + 8)
         # A call ends at its own deadline. This limit, a little later, frees the connection.
         silence_s = call_timeout_s(config, settings) + _CONNECT_S
         super().__init__(
             transport=_BoundedTransport(inner, settings.max_line_bytes, silence_s),
             headers={**config.headers, "Accept-Encoding": "identity"},
-            auth=GatewayTokenAuth(config.title, config.url, config.oauth) if config.oauth else None,
+            auth=auth,
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
             trust_env=False,  # a proxy from the environment would connect in our place, unchecked
         )
@@ -159,17 +193,16 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         """The status of the last request that was refused without a JSON-RPC answer."""
         self.hint = ""
         """What to do about the last request that failed."""
+        self.sign_in: SignInRequiredError | None = None
+        """Set when the server wanted somebody to sign in."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request. If that fails, return an error response, which fails this call alone."""
-        token = _sending.set(True)
         if options.get("stream"):
             # Requests of the authorization flow, which share this client, do not have it: their bodies are read whole.
             request.extensions[_STREAMED] = True
-        try:
+        with unlogged():
             return await self._send(request, **options)
-        finally:
-            _sending.reset(token)
 
     async def _send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":
@@ -187,6 +220,9 @@ class DownstreamHttpClient(httpx2.AsyncClient):
             )
             if not self._contained:
                 self.on_lost(reason)
+            if isinstance(error, SignInRequiredError):
+                self.sign_in = error
+                return _answer(request, 502, reason, sent=False, code=NEEDS_LOGIN)
             # Only a request that failed before the connection was made was certainly not sent.
             unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, ServerUnavailableError))
             return _answer(request, 502, reason, sent=not unsent)
@@ -225,8 +261,10 @@ def _listens(request: httpx2.Request) -> bool:
     return request.headers.get(MCP_METHOD_HEADER) == "subscriptions/listen"
 
 
-def _answer(request: httpx2.Request, status: int, reason: str, *, sent: bool = True) -> httpx2.Response:
-    error = {"code": UNREACHABLE, "message": reason, "data": {"sent": sent}}
+def _answer(
+    request: httpx2.Request, status: int, reason: str, *, sent: bool = True, code: int = UNREACHABLE
+) -> httpx2.Response:
+    error = {"code": code, "message": reason, "data": {"sent": sent}}
     body = {"jsonrpc": "2.0", "id": None, "error": error}
     content = json.dumps(body).encode()
     return httpx2.Response(status, headers={"content-type": "application/json"}, content=content, request=request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -13,15 +13,15 @@ from mcp.shared.exceptions import MCPError
 
 from toolscout.config import ServerConfig
 from toolscout.downstream.failures import unavailable
-from toolscout.downstream.http_client import UNREACHABLE
+from toolscout.downstream.http_client import NEEDS_LOGIN, UNREACHABLE
 from toolscout.downstream.in_flight import NotSentError, call_timeout_s
 from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.session import Session
 from toolscout.downstream.sessions import SessionTask
-from toolscout.errors import ServerUnavailableError
+from toolscout.errors import ServerUnavailableError, SignInRequiredError
 from toolscout.settings import Settings
 
-ConnectionState = Literal["connecting", "ready", "failed", "disabled"]
+ConnectionState = Literal["connecting", "ready", "needs_login", "failed", "disabled"]
 
 HEALTH_CHECK_S = 30.0
 """How often a server behind a URL is checked: unlike a process, it does not tell us when it ends."""
@@ -44,14 +44,19 @@ class ReconnectingSession:
         errors: StderrBuffer,
         on_change: Callable[[], None],
         on_alive: Callable[[], None] = lambda: None,
+        signed_in: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Take the function that opens a session. Nothing happens before `start`."""
+        """Take the function that opens a session. Nothing happens before `start`.
+
+        `signed_in` waits until somebody has signed in to the server.
+        """
         self._config = config
         self._settings = settings
         self._open_one = open_one
         self._errors = errors
         self._on_change = on_change
         self._on_alive = on_alive
+        self._signed_in = signed_in
         self._checked_at = 0.0
         self._current: SessionTask | None = None
         self._checking = False
@@ -76,6 +81,12 @@ class ReconnectingSession:
         for work in (self._reconnect(), *checks, *others):
             self._spawn(work)
 
+    def start_per_user(self, *others: Coroutine[Any, Any, None]) -> None:
+        """Open no session, because each user signs in for themselves. `others` are tasks that run until `close`."""
+        for work in others:
+            self._spawn(work)
+        self._set_state("ready", "each user signs in")
+
     async def close(self) -> None:
         """End the session and all tasks."""
         for task in list(self._tasks):
@@ -91,7 +102,7 @@ class ReconnectingSession:
         while True:
             await self._settled.wait()
             if self.state != "ready" or self._current is None:
-                raise unavailable(self._config.title, self.state, self.detail)
+                raise unavailable(self._config.title, self.state, self.detail, self.hint)
             session = await self._current.ready()
             if not session.closed.is_set():
                 return session
@@ -116,7 +127,7 @@ class ReconnectingSession:
             self.since = time.time()
         self.state, self.detail, self.hint = state, detail, hint
         (self._settled.clear if state == "connecting" else self._settled.set)()
-        if changed and state in ("ready", "failed"):
+        if changed and state in ("ready", "needs_login", "failed"):
             self._on_change()
 
     async def _reconnect(self) -> None:
@@ -127,6 +138,13 @@ class ReconnectingSession:
             task = self._current = self._open_one()
             try:
                 session = await task.ready()
+            except SignInRequiredError as error:
+                self._set_state("needs_login", error.message, error.hint)
+                await task.ended.wait()
+                if self._signed_in is not None:
+                    await self._signed_in()
+                    attempt = 0
+                    continue
             except ServerUnavailableError as error:
                 self._set_state("failed", error.message, error.hint)
             else:
@@ -159,7 +177,7 @@ class ReconnectingSession:
         except NotSentError:
             return
         except MCPError as error:
-            if error.code == UNREACHABLE:
+            if error.code in (UNREACHABLE, NEEDS_LOGIN):
                 session.lose(error.message)
         finally:
             self._checking = False

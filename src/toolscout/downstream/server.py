@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
@@ -16,16 +16,20 @@ from toolscout.config import ServerConfig
 from toolscout.downstream.circuit_breaker import CircuitBreaker
 from toolscout.downstream.connect import Endpoint, connect
 from toolscout.downstream.failures import is_session_end, timed_out, to_call_error
-from toolscout.downstream.http_client import UNREACHABLE
+from toolscout.downstream.http_client import NEEDS_LOGIN, UNREACHABLE
 from toolscout.downstream.in_flight import InFlightRequest, NotSentError, call_timeout_s
 from toolscout.downstream.paging import ToolPages, read_all_pages
 from toolscout.downstream.process import StderrBuffer
+from toolscout.downstream.quoted_secrets import QuotedSecrets
 from toolscout.downstream.reaper import Reaper
 from toolscout.downstream.reconnect import ReconnectingSession
 from toolscout.downstream.session import Session
 from toolscout.downstream.sessions import SessionPool, SessionTask
-from toolscout.errors import CallError, ServerUnavailableError
-from toolscout.models import Caller, Server, ServerStatus
+from toolscout.downstream.sign_in.account_auth import AccountTokens, how_to_sign_in
+from toolscout.downstream.sign_in.account_store import AccountStore
+from toolscout.downstream.tenant_calls import CallsByTenant, TenantCalls
+from toolscout.errors import CallError, ServerUnavailableError, SignInRequiredError
+from toolscout.models import Caller, Scope, Server, ServerStatus
 from toolscout.ports import Upstream
 from toolscout.settings import Settings
 
@@ -37,9 +41,19 @@ class DownstreamServer:
     """A server that is reached over MCP (`ports.LiveServer`)."""
 
     def __init__(
-        self, key: str, config: ServerConfig, settings: Settings, reaper: Reaper, *, on_change: Callable[[], None]
+        self,
+        key: str,
+        config: ServerConfig,
+        settings: Settings,
+        reaper: Reaper,
+        *,
+        on_change: Callable[[], None],
+        accounts: AccountStore | None = None,
     ) -> None:
-        """Take the server's slug and config. `on_change` is called when its tools may have to be indexed again."""
+        """Take the server's slug and config. `on_change` is called when its tools may have to be indexed again.
+
+        `accounts` are those of people who signed in.
+        """
         self.key = key
         self.config = config
         self._settings = settings
@@ -48,14 +62,21 @@ class DownstreamServer:
         self._endpoint = Endpoint(
             config=config, settings=settings, reaper=reaper, errors=self._errors, on_change=on_change
         )
+        self._accounts = accounts
+        self._tokens: dict[Scope, AccountTokens] = {}
+        shared = self._tokens_of(Scope())
         self._first = ReconnectingSession(
-            config, settings, self._open, self._errors, on_change, on_alive=lambda: self._breaker.note_alive()
+            config,
+            settings,
+            self._open,
+            self._errors,
+            on_change,
+            on_alive=lambda: self._calls.note_alive(),
+            signed_in=shared.signed_in if shared else None,
         )
         self._pool = SessionPool(config, self._open)
-        self._slots = asyncio.Semaphore(config.concurrency)
-        self._breaker = CircuitBreaker(
-            config.title, failures=settings.breaker_failures, pause_s=settings.breaker_pause_s
-        )
+        self._calls = CallsByTenant(config, settings)
+        self._secrets = QuotedSecrets(config)
         self._tool_count = 0
         self._header_params: dict[str, dict[tuple[str, ...], str]] = {}
         self.ttl_s: float | None = None
@@ -82,23 +103,32 @@ class DownstreamServer:
             tools=self._tool_count,
             protocol=self._first.protocol,
             since=self._first.since,
-            stderr=self._errors.text(_STDERR_CHARS),
+            stderr=self._secrets.hide_in_text(self._errors.text(_STDERR_CHARS)),
             hint=self._first.hint,
         )
 
     def start(self) -> None:
-        """Start to connect in the background and keep trying."""
-        if self.config.enabled:
+        """Start to connect in the background and keep trying. If each user signs in, nothing is connected for all."""
+        if self.config.enabled and self.config.per_user and not self.config.problem:
+            self._first.start_per_user(self._pool.close_idle())
+        elif self.config.enabled:
             self._first.start(self._pool.close_idle())
 
     async def close(self) -> None:
         """End every session and process of this server."""
         await asyncio.gather(self._first.close(), self._pool.close())
 
-    def _open(self, config: ServerConfig | None = None) -> SessionTask:
-        endpoint = self._endpoint
-        if config not in (None, endpoint.config):
-            endpoint = replace(endpoint, config=config)
+    def _tokens_of(self, scope: Scope) -> AccountTokens | None:
+        """Return the tokens of an account: that of everybody, or of one user."""
+        if self._accounts is None or not self.config.allows_sign_in:
+            return None
+        if scope not in self._tokens:
+            self._tokens[scope] = AccountTokens(self._accounts, scope, self.key, self.config, self._settings)
+        return self._tokens[scope]
+
+    def _open(self, config: ServerConfig | None = None, scope: Scope | None = None) -> SessionTask:
+        tokens = self._tokens_of(scope or Scope())
+        endpoint = replace(self._endpoint, config=config or self._endpoint.config, tokens=tokens)
         return SessionTask(self.config.title, lambda: connect(endpoint), self._settings.connect_timeout_s)
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
@@ -119,6 +149,33 @@ class DownstreamServer:
         pages = await read_all_pages(fetch, self._settings)
         self._remember(pages, modern=session.protocol.modern)
         return pages.tools
+
+    async def list_tools_of(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Return the definitions that the server lists for a user who signed in for themselves."""
+        modern = False
+
+        async def fetch(params: Mapping[str, Any]) -> Mapping[str, Any]:
+            nonlocal modern
+            async with self._session_of(caller) as session:
+                modern = session.protocol.modern
+            return await self._exchange("tools/list", params, caller, InFlightRequest())
+
+        pages = await read_all_pages(fetch, self._settings)
+        self._remember(pages, modern=modern)
+        self.ttl_s = None
+        return pages.tools
+
+    @asynccontextmanager
+    async def _session_of(self, caller: Caller) -> AsyncIterator[Session]:
+        """Lend the session of a caller. A user who signs in for themselves must have done so."""
+        signed_in_at = 0.0
+        if self.config.per_user and (tokens := self._tokens_of(caller.scope)) is not None:
+            account = await tokens.current() or await tokens.current(fresh=True)
+            if account is None or account.refused:
+                raise tokens.sign_in_required(account.refused if account else "")
+            signed_in_at = account.signed_in_at
+        async with self._pool.session(caller, signed_in_at) as session:
+            yield session
 
     def _remember(self, pages: ToolPages, *, modern: bool) -> None:
         self._tool_count = len(pages.tools)
@@ -164,34 +221,38 @@ class DownstreamServer:
         first_session: bool = False,
     ) -> Mapping[str, Any]:
         """Send one request once, within its deadline. Every error says whether it may have been carried out."""
-        try:
-            trial = self._breaker.enter()
-        except ServerUnavailableError:
-            self._first.check()
-            raise
-        try:
-            async with asyncio.timeout(self._timeout_s) as request.deadline, self._slots:
-                while True:
-                    with suppress(NotSentError):
-                        # If the first session is down or switched off, so is the server, for every tenant.
-                        session = await self._first.session()
-                        if first_session or self._pool.uses_first_session(caller):
-                            return await self._send(session, method, params, request)
-                        async with self._pool.session(caller) as session:
-                            return await self._send(session, method, params, request)
-        except TimeoutError:
-            if request.sent:
-                self._breaker.fail()
-                if self._breaker.open:
-                    self._first.check()
-            raise timed_out(self.config.title, self._timeout_s, sent=request.sent) from None
-        finally:
-            # A trial without a result, for example a cancelled one, must not keep the breaker half open.
-            if trial:
-                self._breaker.leave()
+        with self._calls.of(caller.tenant) as calls:
+            try:
+                trial = calls.breaker.enter()
+            except ServerUnavailableError:
+                self._first.check()
+                raise
+            try:
+                async with asyncio.timeout(self._timeout_s) as request.deadline, calls.slots:
+                    while True:
+                        with suppress(NotSentError):
+                            if self.config.per_user:
+                                async with self._session_of(caller) as session:
+                                    return await self._send(session, method, params, request, calls)
+                            # If the first session is down or switched off, so is the server, for every tenant.
+                            session = await self._first.session()
+                            if first_session or self._pool.uses_first_session(caller):
+                                return await self._send(session, method, params, request, calls)
+                            async with self._pool.session(caller) as session:
+                                return await self._send(session, method, params, request, calls)
+            except TimeoutError:
+                if request.sent:
+                    calls.breaker.fail()
+                    if calls.breaker.open:
+                        self._first.check()
+                raise timed_out(self.config.title, self._timeout_s, sent=request.sent) from None
+            finally:
+                # A trial without a result, for example a cancelled one, must not keep the breaker half open.
+                if trial:
+                    calls.breaker.leave()
 
     async def _send(
-        self, session: Session, method: str, params: Mapping[str, Any], request: InFlightRequest
+        self, session: Session, method: str, params: Mapping[str, Any], request: InFlightRequest, calls: TenantCalls
     ) -> Mapping[str, Any]:
         try:
             result = await session.request(method, params, request)
@@ -200,19 +261,27 @@ class DownstreamServer:
             await session.closed.wait()
             raise
         except MCPError as error:
-            raise self._failure(error, session) from None
-        self._breaker.succeed()
-        return result
+            raise self._failure(error, session, calls.breaker) from None
+        calls.breaker.succeed()
+        quoted = QuotedSecrets(None, session.tokens())
+        return cast("Mapping[str, Any]", quoted.hide(self._secrets.hide(result)))
 
-    def _failure(self, error: MCPError, session: Session) -> CallError:
+    def _failure(self, error: MCPError, session: Session, breaker: CircuitBreaker) -> CallError:
         if is_session_end(error, session):
-            # A crash counts as one failure, however many calls were under way.
-            if not session.counted:
-                self._breaker.fail()
-            session.counted = True
+            # A crash counts as one failure, however many calls of the tenant were under way.
+            if breaker not in session.counted_by:
+                breaker.fail()
+            session.counted_by.add(breaker)
+        elif error.code == NEEDS_LOGIN:
+            self._first.check()
+            hint = how_to_sign_in(self.key, self.config, self._settings)
+            return SignInRequiredError(error.message, hint=hint, details={"server": self.key})
         elif error.code == UNREACHABLE:
-            self._breaker.fail()
+            breaker.fail()
             self._first.check()
         else:
-            self._breaker.succeed()
-        return to_call_error(self.config.title, error, session)
+            breaker.succeed()
+        quoted = QuotedSecrets(None, session.tokens())
+        message = quoted.hide_in_text(self._secrets.hide_in_text(error.message))
+        data = quoted.hide(self._secrets.hide(error.data))
+        return to_call_error(self.config.title, MCPError(error.code, message, data), session)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from toolscout.config import Config, ServerConfig
 from toolscout.downstream.debounce import Debouncer
 from toolscout.downstream.reaper import Reaper
 from toolscout.downstream.server import DownstreamServer
-from toolscout.models import Overlay
+from toolscout.downstream.sign_in.account_store import AccountStore
+from toolscout.models import Caller, Overlay
 from toolscout.ports import LiveServer
 from toolscout.settings import Settings
 from toolscout.tool_keys import assign_slugs
@@ -31,12 +33,15 @@ class DownstreamServers:
         *,
         stored_titles: Mapping[str, str] | None = None,
         adopt_orphans: bool = False,
+        accounts: AccountStore | None = None,
     ) -> None:
         """Take a config. Servers of the catalogue (`stored_titles`, slug -> title) keep their slug.
 
-        With `adopt_orphans`, this process has no other children than those of its servers.
+        With `adopt_orphans`, this process has no other children than those of its servers. Without `accounts`, nobody
+        is signed in anywhere.
         """
         self._settings = settings
+        self._accounts = accounts
         self._reaper = Reaper(adopt=adopt_orphans)
         self._collector: asyncio.Task[None] | None = None
         self._stored_titles = dict(stored_titles or {})
@@ -51,6 +56,18 @@ class DownstreamServers:
     def servers(self) -> Mapping[str, LiveServer]:
         """All servers by slug, including those that are switched off."""
         return MappingProxyType(self._servers)
+
+    def is_per_user(self, key: str) -> bool:
+        """Tell whether each user signs in to a server for themselves."""
+        return key in self._servers and self._servers[key].config.per_user
+
+    async def list_tools_of(self, key: str, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Return the definitions that a server lists for a user who signed in for themselves."""
+        return await self._servers[key].list_tools_of(caller)
+
+    def config_of(self, key: str) -> ServerConfig | None:
+        """Return the config of a server."""
+        return self._servers[key].config if key in self._servers else None
 
     async def start(self, on_change: OnChange) -> None:
         """Start to connect to all servers and return at once. `on_change` gets the slug of each server that changed."""
@@ -100,7 +117,9 @@ class DownstreamServers:
     def _add(self, key: str, config: ServerConfig) -> None:
         debouncer = Debouncer(lambda: self._notify(key), self._settings.reindex_interval_s)
         self._debouncers[key] = debouncer
-        self._servers[key] = DownstreamServer(key, config, self._settings, self._reaper, on_change=debouncer.trigger)
+        self._servers[key] = DownstreamServer(
+            key, config, self._settings, self._reaper, on_change=debouncer.trigger, accounts=self._accounts
+        )
 
     async def _drop(self, key: str) -> None:
         await self._debouncers.pop(key).close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from typing import Any
@@ -31,6 +31,7 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
 )
 
+from toolscout.downstream.circuit_breaker import CircuitBreaker
 from toolscout.downstream.in_flight import CURRENT_REQUEST, MAX_QUESTIONS, InFlightRequest, NotSentError, SendTracker
 from toolscout.downstream.negotiation import Era, NegotiatedProtocol, envelope, negotiate
 from toolscout.errors import CallError
@@ -58,9 +59,11 @@ class Session:
         self.protocol = NegotiatedProtocol(version="")
         self.listening = asyncio.Event()
         self.closed = asyncio.Event()
-        self.counted = False
-        """Whether the circuit breaker has counted the end of this session."""
+        self.counted_by: set[CircuitBreaker] = set()
+        """The circuit breakers that have counted the end of this session."""
         self.reason = ""
+        self.tokens: Callable[[], Iterable[str]] = lambda: ()
+        """Returns the tokens that its requests are sent with, which the server may quote."""
 
     def lose(self, reason: str) -> None:
         """Mark the session as ended."""

@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from toolscout.config import ServerConfig
 from toolscout.downstream.connect import first_cause
 from toolscout.downstream.session import Session
-from toolscout.errors import ServerUnavailableError, ToolscoutError
-from toolscout.models import LOCAL, Caller
+from toolscout.errors import ServerUnavailableError, SignInRequiredError, ToolscoutError
+from toolscout.models import LOCAL, Caller, Scope
 
 IDLE_S = 300.0
 """How long a session without calls stays open."""
@@ -93,7 +93,9 @@ class SessionTask:
             )
         except BaseException as error:  # noqa: BLE001 - callers that wait for the session must learn of every failure
             cause = first_cause(error)
-            if isinstance(cause, ToolscoutError):
+            if isinstance(cause, SignInRequiredError):
+                self._fail_with(cause)
+            elif isinstance(cause, ToolscoutError):
                 self._fail(cause.message, hint=cause.hint)
             else:
                 self._fail(type(cause).__name__)
@@ -101,10 +103,11 @@ class SessionTask:
             self.ended.set()
 
     def _fail(self, reason: str, hint: str = "") -> None:
+        self._fail_with(ServerUnavailableError(reason, hint=hint or "start it by hand and read its output"))
+
+    def _fail_with(self, error: ServerUnavailableError) -> None:
         if not self._ready.done():
-            self._ready.set_exception(
-                ServerUnavailableError(reason, hint=hint or "start it by hand and read its output")
-            )
+            self._ready.set_exception(error)
             self._ready.exception()  # marks the error as retrieved, since there may be no caller
 
 
@@ -112,31 +115,39 @@ class SessionPool:
     """The sessions of one server by tenant or user, in addition to the first session.
 
     The first session belongs to the local tenant, and to all tenants if they share it. A user whose credentials are in
-    the config has a session that is opened with them and shared with nobody. All others use the server's credentials.
+    the config, or who signs in for themselves, has a session that is opened with them and shared with nobody. All
+    others use the server's credentials.
     """
 
-    def __init__(self, config: ServerConfig, open_one: Callable[[ServerConfig], SessionTask]) -> None:
-        """Take the function that opens a session. It is called on demand."""
+    def __init__(self, config: ServerConfig, open_one: Callable[[ServerConfig, Scope], SessionTask]) -> None:
+        """Take the function that opens a session, with the account of a scope. It is called on demand."""
         self._config = config
         self._open_one = open_one
-        self._sessions: dict[tuple[str, str | None], SessionTask] = {}
+        self._sessions: dict[tuple[str, str | None, float], SessionTask] = {}
         self._closing: set[SessionTask] = set()
 
     def uses_first_session(self, caller: Caller) -> bool:
         """Return whether a caller uses the first session."""
+        if self._config.per_user:
+            return False
         return (self._config.shared or caller.tenant == LOCAL) and self._config.for_user(caller) is None
 
     @asynccontextmanager
-    async def session(self, caller: Caller) -> AsyncIterator[Session]:
-        """Lend the session of a tenant, or of a user with their own credentials. Open it if there is none."""
+    async def session(self, caller: Caller, signed_in_at: float = 0.0) -> AsyncIterator[Session]:
+        """Lend the session of a tenant, or of a user with their own credentials. Open it if there is none.
+
+        A user who has signed in anew gets a new session.
+        """
         user_config = self._config.for_user(caller)
-        key = caller.tenant, caller.user if user_config else None
+        own = user_config is not None or self._config.per_user
+        key = caller.tenant, caller.user if own else None, signed_in_at
+        scope = caller.scope if self._config.per_user else Scope()
         task = self._sessions.get(key)
         if task is None or task.over:
             self._make_space()
             if task is not None:
                 self._closing.add(task)
-            task = self._sessions[key] = self._open_one(user_config or self._config)
+            task = self._sessions[key] = self._open_one(user_config or self._config, scope)
         task.users += 1
         try:
             yield await task.ready()

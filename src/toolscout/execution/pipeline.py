@@ -21,7 +21,9 @@ from toolscout.policy.rules import Rules
 from toolscout.ports import Isolation, Store, ToolSource, Upstream
 from toolscout.telemetry import AuditLog, shape_of
 
-_REFUSED = frozenset({"tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed"})
+_REFUSED = frozenset(
+    {"tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed", "audit_unavailable"}
+)
 """Outcomes that the audit log counts as refusals. In all of them, nothing was sent."""
 
 SourceOf = Callable[[Scope, str], ToolSource]
@@ -60,6 +62,7 @@ class CallPipeline:
             if tool is None:
                 raise ToolNotFoundError(f"no tool has the key {key!r}")
             self._check_policy(caller, tool)
+            self.audit.check_required()
             with self.limits.call(caller, key):
                 source = self.source_of(Scope(tenant=tool.tenant, owner=tool.owner), tool.server)
                 sent = time.perf_counter()

@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolscout.errors import CallError
+from toolscout.errors import CallError, SignInRequiredError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.pending_calls import STATE_PREFIX, PendingCalls
 from toolscout.gateway.result_store import ResultStore, byte_size, cut_result
+from toolscout.gateway.sign_in_question import SignInQuestions
 from toolscout.mcp_tools import meta_with_repairs
 from toolscout.models import Caller, CallResult
 from toolscout.ports import Upstream
 from toolscout.scout import Scout
 from toolscout.settings import Settings
+from toolscout.tool_keys import split_key
 
 NoteLinks = Callable[[str, Mapping[str, Any], Caller], None]
 Send = Callable[[Upstream, Mapping[str, Any]], Awaitable[CallResult]]
@@ -43,8 +45,16 @@ class ToolRequest:
 class CallForwarder:
     """Forwards calls for clients of both protocol eras, and cuts results that exceed the byte limit."""
 
-    def __init__(self, scout: Scout, settings: Settings, results: ResultStore, note_links: NoteLinks) -> None:
+    def __init__(
+        self,
+        scout: Scout,
+        settings: Settings,
+        results: ResultStore,
+        note_links: NoteLinks,
+        sign_ins: SignInQuestions,
+    ) -> None:
         self._scout = scout
+        self._sign_ins = sign_ins
         self._max_bytes = settings.max_result_bytes
         self._results = results
         self._note_links = note_links
@@ -57,10 +67,18 @@ class CallForwarder:
         client, caller, params = request.client, request.caller, request.params
         extra = _extra(params)
 
-        async def send(upstream: Upstream, extra: Mapping[str, Any]) -> CallResult:
+        async def call(upstream: Upstream, extra: Mapping[str, Any]) -> CallResult:
             return await self._scout.call_tool(
                 key, arguments, version=version, read_only=read_only, caller=caller, upstream=upstream, extra=extra
             )
+
+        async def send(upstream: Upstream, extra: Mapping[str, Any]) -> CallResult:
+            try:
+                return await call(upstream, extra)
+            except SignInRequiredError as error:  # nothing was sent, so it may be sent after the sign-in
+                if not await self._sign_ins.signed_in(split_key(key)[0], caller, upstream, error):
+                    raise
+            return await call(upstream, extra)
 
         state = params.get("requestState")
         outcome: CallResult | dict[str, Any]

@@ -18,7 +18,12 @@ _SEARCH: dict[str, Any] = {
     "output_schema": {"type": "object", "properties": {"result": {"type": "array"}}},
     "ignores_unknown": True,
 }
-_CALL: dict[str, Any] = {"surface": "registry", "annotations": WRITES, "calls_other_tool": True}
+_CALL: dict[str, Any] = {
+    "surface": "registry",
+    "annotations": WRITES,
+    "calls_other_tool": True,
+    "ignores_unknown": True,
+}
 
 
 @mcp_tool("Find the best tools for a need, by text, by tags, or both.", **_SEARCH)

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _log = logging.getLogger("toolscout")
 _REASONS: ContextVar[list[str] | None] = ContextVar("toolscout_refusal", default=None)
 _DEFAULT_REASONS = {401: "no valid key or token was sent", 403: "the key or token does not allow this"}
-_UNAVAILABLE = 503
+_WITH_REASON = frozenset({429, 503})
 _WINDOW_S = 60.0
 _MAX_LINES = 30
 
@@ -25,7 +25,7 @@ def note_reason(reason: str) -> None:
 
 
 class DeniedLog:
-    """Middleware that logs the responses 401 and 403, and 503 with a reason: 30 lines a minute, then only a count."""
+    """Middleware that logs 401, 403 and 429, and 503 with a reason: 30 lines a minute, then only a count."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -41,7 +41,7 @@ class DeniedLog:
         async def send_logged(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if status in _DEFAULT_REASONS or (status == _UNAVAILABLE and reasons):
+                if status in _DEFAULT_REASONS or (status in _WITH_REASON and reasons):
                     self._log(scope, status, reasons)
             await send(message)
 

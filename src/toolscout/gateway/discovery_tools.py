@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
+from toolscout.errors import ToolNotFoundError, UnknownCategoryError, UnknownServerError, UnknownTagError
 from toolscout.gateway.call_forwarder import ToolRequest
-from toolscout.mcp_tools import WRITES, McpTool, answer_result, mcp_tool
-from toolscout.models import Detail, Match, answer_text, answers_text
+from toolscout.mcp_tools import WRITES, McpTool, answer_result, error_result, mcp_tool, meta_with_repairs
+from toolscout.models import Answer, Detail, Match, answer_text, answers_text
 
 ANSWER_TOKENS = 2_000
 """The most tokens of an answer to a search, metadata included, unless `max_tokens` allows more."""
 
+_FILTER_OF_ERROR = {UnknownTagError: "tags", UnknownCategoryError: "category", UnknownServerError: "servers"}
+_UNKNOWN_FILTERS = tuple(_FILTER_OF_ERROR)
+_LONGEST_INVENTED_KEY = 200
+_VERSION = re.compile("[0-9a-f]{6,64}")
+_MOST_REASON_CHARS = 200
 _METADATA_TOKENS = 300
 _LEAST_TOKENS = 60
 _ANSWER_SCHEMA = {
@@ -28,8 +37,9 @@ Version = Annotated[str | None, Field(description="of the hit: notices a definit
 
 @mcp_tool(
     "Find tools by what they do, before saying that something cannot be done. Say capability, object and product: "
-    "'create an issue in GitHub'. Pass several needs, or phrasings of one, as a list. Each hit names its key, the tool "
-    "that calls it, how well it fits (strong, likely, weak) and its arguments. {catalogue}",
+    "'create an issue in GitHub'. The query is usually enough. Pass several needs, or phrasings of one, as a list. "
+    "Each hit names its key, the tool that calls it, how well it fits (strong, likely, weak) and its arguments. "
+    "{catalogue}",
     surface="compact",
     output_schema=_ANSWER_SCHEMA,
 )
@@ -46,17 +56,19 @@ async def search_tools(
 ) -> dict[str, Any]:
     """Answer one query, or several within the same token budget."""
     queries = query if isinstance(query, list) else [query]
-    answers = await request.scout.search_tools(
-        queries,
-        tags=tags,
-        match=match,
-        category=category,
-        servers=servers,
-        top_k=limit,
-        detail=detail,
-        max_tokens=_tokens_per_query(max_tokens, len(queries)),
-        caller=request.caller,
-    )
+
+    async def search(filters: Mapping[str, Any]) -> list[Answer]:
+        return await request.scout.search_tools(
+            queries,
+            match=match,
+            top_k=limit,
+            detail=detail,
+            max_tokens=_tokens_per_query(max_tokens, len(queries)),
+            caller=request.caller,
+            **filters,
+        )
+
+    answers = await _search_with_fewer_filters(search, {"tags": tags, "category": category, "servers": servers})
     budget = ANSWER_TOKENS if max_tokens is None else max_tokens
     if not isinstance(query, list):
         return answer_result(answers[0].to_dict(), text=answer_text(answers[0], budget))
@@ -64,6 +76,28 @@ async def search_tools(
     for later in body["results"][1:]:
         later["metadata"]["categories_available"] = []  # equal in every answer, so only the first one has them
     return answer_result(body, text=answers_text(answers, queries, budget))
+
+
+async def _search_with_fewer_filters(
+    search: Callable[[Mapping[str, Any]], Awaitable[list[Answer]]], filters: Mapping[str, Any]
+) -> list[Answer]:
+    """Search without the filters that leave nothing to be found, and say so in the first answer.
+
+    Small models fill in every parameter that they see. An error, or an empty answer, would end their task.
+    """
+    left = {name: value for name, value in filters.items() if value}
+    notes: list[str] = []
+    while True:
+        try:
+            answers = await search(left)
+        except _UNKNOWN_FILTERS as error:
+            wrong, reason = _FILTER_OF_ERROR[type(error)], error.message[:_MOST_REASON_CHARS]
+        else:
+            if any(answers) or not left:
+                return [replace(answers[0], suggestions=(*notes, *answers[0].suggestions)), *answers[1:]]
+            wrong, reason = next(iter(left)), "with all filters, nothing was found"
+        del left[wrong]
+        notes.append(f"Searched without {wrong}: {reason}.")
 
 
 def _tokens_per_query(max_tokens: int | None, queries: int) -> int:
@@ -96,7 +130,7 @@ async def call_read_tool(
     request: ToolRequest, name: Key, arguments: InnerArguments = None, version: Version = None
 ) -> dict[str, Any]:
     """Call a tool whose trusted server declares it read-only."""
-    return await request.forward(name, arguments, version=version, read_only=True)
+    return await _call(request, name, arguments, version, read_only=True)
 
 
 @mcp_tool("Call any tool, also one that writes.", surface="compact", annotations=WRITES, calls_other_tool=True)
@@ -104,7 +138,28 @@ async def call_tool(
     request: ToolRequest, name: Key, arguments: InnerArguments = None, version: Version = None
 ) -> dict[str, Any]:
     """Call any tool that the caller may call."""
-    return await request.forward(name, arguments, version=version)
+    return await _call(request, name, arguments, version)
+
+
+async def _call(
+    request: ToolRequest, name: str, arguments: Any, version: str | None, *, read_only: bool = False
+) -> dict[str, Any]:
+    """Call a tool. For a key that does not exist, which models invent, answer with the tools that it may have meant.
+
+    Versions are invented too, such as "latest". One that cannot be of a hit is ignored, and the result says so.
+    """
+    invented = version is not None and not _VERSION.fullmatch(version)
+    try:
+        result = await request.forward(name, arguments, version=None if invented else version, read_only=read_only)
+    except ToolNotFoundError as error:
+        result = error_result(error)
+        if name.strip() and len(name) <= _LONGEST_INVENTED_KEY:
+            answer = await request.scout.search_tools(name, top_k=3, caller=request.caller)
+            result["content"].append({"type": "text", "text": answer_text(answer, ANSWER_TOKENS)})
+        return result
+    if invented:
+        result["_meta"] = meta_with_repairs(result.get("_meta"), ["version is not that of a hit; it is ignored"])
+    return result
 
 
 @mcp_tool("List tools page by page.", surface="browse", output_schema=_ANSWER_SCHEMA)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -17,9 +19,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from toolscout.gateway.address import is_loopback
+from toolscout.gateway.connect import ConnectPages, public_origin
 from toolscout.gateway.denied import DeniedLog
 from toolscout.gateway.diagnostics import Readiness, serve_diagnostics
 from toolscout.gateway.host_check import AllowedHosts, HostCheck, allowed_hosts
+from toolscout.gateway.http_limits import CallerLimit, RefusalLimit, SessionManager
 from toolscout.gateway.http_listener import bind, make_server
 from toolscout.gateway.server import Gateway
 from toolscout.settings import Settings
@@ -35,7 +40,7 @@ def make_app(
     gateway: Gateway, settings: Settings, allowed: AllowedHosts, authentication: Authentication | None = None
 ) -> Starlette:
     """Build the application, which runs the gateway. With `authentication`, only verified callers reach `/mcp`."""
-    manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=settings.max_body_bytes)
+    manager = SessionManager(gateway.server, settings)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -45,14 +50,18 @@ def make_app(
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    endpoint: ASGIApp = StreamableHTTPASGIApp(manager)
+    pages: list[Route] = []
+    endpoint: ASGIApp = CallerLimit(StreamableHTTPASGIApp(manager), gateway.scout.access.count_request)
     if authentication is not None:
-        endpoint = authentication.wrap(endpoint)
+        endpoint = RefusalLimit(authentication.wrap(endpoint), authentication.verifier.asks_store)
+        if settings.public_url:
+            pages = ConnectPages(gateway.scout, settings, authentication).routes()
     return Starlette(
         routes=[
             Route("/mcp", endpoint=endpoint),
             Route("/health", health, methods=["GET"]),
             *(authentication.routes() if authentication else ()),
+            *pages,
         ],
         middleware=[Middleware(DeniedLog), Middleware(HostCheck, allowed=allowed)],
         lifespan=lifespan,
@@ -78,6 +87,9 @@ async def serve_http(
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(bind(host, port))
         port = listener.getsockname()[1]
+        if public := public_origin(settings):
+            origins = [*origins, public]
+            hosts = [*hosts, urlsplit(public).netloc] if hosts or is_loopback(host) else hosts
         allowed = allowed_hosts(host, port, more_hosts=hosts, more_origins=origins)
         server = make_server(make_app(gateway, settings, allowed, authentication), grace_s=_GRACE_S)
         readiness = Readiness(gateway.scout)
@@ -89,6 +101,8 @@ async def serve_http(
         loop = asyncio.get_running_loop()
 
         def finish(number: int) -> None:
+            # The process ends, so nothing has to be collected. With thousands of sessions that would take seconds.
+            gc.freeze()
             gateway.notifier.close()
             server.handle_exit(number, None)
 

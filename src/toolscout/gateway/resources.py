@@ -18,7 +18,9 @@ from toolscout.errors import CallError, InvalidValueError, ToolscoutError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.identity import Owner, owner_of
 from toolscout.gateway.result_store import byte_size
-from toolscout.models import Caller
+from toolscout.models import Caller, Scope
+from toolscout.policy.policy_file import ItemKind
+from toolscout.policy.server_items import ServerItem
 from toolscout.scout import Scout
 from toolscout.tool_keys import split_key, tool_key
 
@@ -41,8 +43,15 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
+class _ListedItem:
+    name: str
+    """The address or name as the server wrote it."""
+    item: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class _CachedList:
-    items: list[dict[str, Any]]
+    items: list[_ListedItem]
     size: int
 
 
@@ -59,7 +68,7 @@ class ServerResources:
             _MAX_CACHED_BYTES, _LIST_TTL_S, getsizeof=lambda cached: cached.size
         )
         self._links: LRUCache[tuple[Owner, str], str] = LRUCache(_MAX_LINKS)
-        self._reachable: LRUCache[Caller, tuple[tuple[int, int], frozenset[str]]] = LRUCache(_MAX_CALLERS)
+        self._callable: LRUCache[Caller, tuple[tuple[int, int], frozenset[str]]] = LRUCache(_MAX_CALLERS)
 
     def clear(self) -> None:
         """Drop the cached lists, because the servers or the policy have changed."""
@@ -67,14 +76,24 @@ class ServerResources:
 
     async def list_all(self, method: str, caller: Caller) -> list[dict[str, Any]]:
         """Return the lists of all servers that are up, in the order of their keys."""
-        reachable = await self._reachable_servers(caller)
-        servers = [server for server in self._scout.servers.ready() if server in reachable]
+        kind: ItemKind = "prompts" if method == "prompts/list" else "resources"
+        callable_servers = await self._callable_servers(caller)
+
+        def is_allowed(server: str, name: str | None) -> bool:
+            return self._may_use(kind, server, name, caller, callable_servers)
+
+        servers = [server for server in self._scout.servers.ready() if is_allowed(server, None)]
         lists = await asyncio.gather(*(self._list_one(server, method, caller) for server in servers))
-        return [item for items in lists for item in items]
+        return [
+            listed.item
+            for server, items in zip(servers, lists, strict=True)
+            for listed in items
+            if is_allowed(server, listed.name)
+        ]
 
     async def read(self, params: Mapping[str, Any], client: RequestClient, caller: Caller) -> dict[str, Any]:
         """Read a resource from its server. The contents have the gateway's addresses."""
-        server, uri = await self._locate_resource(str(params["uri"]), caller)
+        server, uri = await self._locate_resource(str(params["uri"]), caller, "resources/read")
         result = dict(
             await self._request(server, "resources/read", {**_without_meta(params), "uri": uri}, client, caller)
         )
@@ -87,19 +106,17 @@ class ServerResources:
 
     async def get_prompt(self, params: Mapping[str, Any], client: RequestClient, caller: Caller) -> dict[str, Any]:
         """Get a prompt from its server."""
-        server, name = await self._locate_prompt(str(params["name"]), caller)
+        server, name = await self._locate_prompt(str(params["name"]), caller, "prompts/get")
         return dict(await self._request(server, "prompts/get", {**_without_meta(params), "name": name}, client, caller))
 
     async def complete(self, params: Mapping[str, Any], client: RequestClient, caller: Caller) -> dict[str, Any]:
         """Ask the server of a prompt or a template to complete an argument."""
-        ref = dict(params["ref"])
+        ref, method = dict(params["ref"]), "completion/complete"
         if ref.get("type") == "ref/prompt":
-            server, ref["name"] = await self._locate_prompt(str(ref.get("name")), caller)
+            server, ref["name"] = await self._locate_prompt(str(ref.get("name")), caller, method)
         else:
-            server, ref["uri"] = await self._locate_resource(str(ref.get("uri")), caller)
-        return dict(
-            await self._request(server, "completion/complete", {**_without_meta(params), "ref": ref}, client, caller)
-        )
+            server, ref["uri"] = await self._locate_resource(str(ref.get("uri")), caller, method)
+        return dict(await self._request(server, method, {**_without_meta(params), "ref": ref}, client, caller))
 
     def remember_links(self, server: str, result: Mapping[str, Any], caller: Caller) -> None:
         """Remember the server of each resource link in a result, so that the client can read the unchanged link."""
@@ -109,22 +126,22 @@ class ServerResources:
                 # When two servers link to the same address, neither may answer for the other.
                 self._links[link] = server if self._links.get(link, server) == server else ""
 
-    async def _reachable_servers(self, caller: Caller) -> frozenset[str]:
-        """Return the servers whose resources the caller may use, cached until the catalogue or the policy changes."""
+    async def _callable_servers(self, caller: Caller) -> frozenset[str]:
+        """Return the servers with a tool that the caller may call, cached until the catalogue or the policy changes."""
         policy = self._scout.access.policy_version
         state = (await self._scout.overview(caller=caller)).generation, policy
-        cached = self._reachable.get(caller)
+        cached = self._callable.get(caller)
         if cached is None or cached[0] != state:
-            cached = self._reachable[caller] = state, await self._scout.reach(caller=caller)
+            cached = self._callable[caller] = state, await self._scout.reach(caller=caller)
         return cached[1]
 
-    async def _list_one(self, server: str, method: str, caller: Caller) -> list[dict[str, Any]]:
+    async def _list_one(self, server: str, method: str, caller: Caller) -> list[_ListedItem]:
         cache_key = (server, method, owner_of(caller))
         cached = self._lists.get(cache_key)
         if cached is not None:
             return cached.items
         field, name = _FIELDS[method]
-        items: list[dict[str, Any]] = []
+        items: list[_ListedItem] = []
         size = _LIST_BYTES
         try:
             async with asyncio.timeout(_LIST_TIMEOUT_S):
@@ -134,8 +151,8 @@ class ServerResources:
                     listed = page.get(field)
                     for item in listed if isinstance(listed, list) else ():
                         if size <= _MAX_LIST_BYTES and _has_text(item, name):
-                            items.append(_add_prefix(server, name, item))
-                            size += byte_size(items[-1])
+                            items.append(_ListedItem(item[name], _add_prefix(server, name, item)))
+                            size += byte_size(items[-1].item)
                     cursor = page.get("nextCursor")
                     if not isinstance(cursor, str) or size > _MAX_LIST_BYTES:
                         break
@@ -154,26 +171,41 @@ class ServerResources:
             raise CallError(f"there is no server {server!r} any more", hint="list again")
         if client is None:
             return await target.request(method, params, caller=caller)
-        async with self._scout.access.server_request(caller, server, method):
+        async with self._scout.access.server_request(caller, target.server, method):
             return await target.request(method, params, caller=caller, upstream=client)
 
-    async def _locate_resource(self, uri: str, caller: Caller) -> tuple[str, str]:
+    async def _locate_resource(self, uri: str, caller: Caller, method: str) -> tuple[str, str]:
         if uri.startswith(PREFIX):
             server, _, original = uri.removeprefix(PREFIX).partition("/")
         else:
             server, original = self._links.get((owner_of(caller), uri), ""), uri
-        if not original or not await self._can_reach(server, caller):
+        if not await self._check("resources", server, original, caller, method):
             raise NotFoundError("no such resource", hint="list the resources with resources/list")
         return server, original
 
-    async def _locate_prompt(self, name: str, caller: Caller) -> tuple[str, str]:
+    async def _locate_prompt(self, name: str, caller: Caller, method: str) -> tuple[str, str]:
         server, original = split_key(name)
-        if not original or not await self._can_reach(server, caller):
+        if not await self._check("prompts", server, original, caller, method):
             raise NotFoundError("no such prompt", hint="list the prompts with prompts/list")
         return server, original
 
-    async def _can_reach(self, server: str, caller: Caller) -> bool:
-        return self._scout.servers.get(server) is not None and server in await self._reachable_servers(caller)
+    async def _check(self, kind: ItemKind, server: str, name: str, caller: Caller, method: str) -> bool:
+        """Return whether the caller may use a resource or prompt. If not, it leaves an audit line."""
+        if name and self._may_use(kind, server, name, caller, await self._callable_servers(caller)):
+            return True
+        self._scout.access.record_unlisted_call(caller, tool_key(server, method), {})
+        return False
+
+    def _may_use(
+        self, kind: ItemKind, server: str, name: str | None, caller: Caller, callable_servers: frozenset[str]
+    ) -> bool:
+        target = self._scout.servers.get(server)
+        calls_tools = server in callable_servers
+        # A rule that allows resources opens no server that is not indexed for the caller's tenant.
+        if target is None or not (calls_tools or Scope(tenant=caller.tenant) in self._scout.servers.scopes_of(server)):
+            return False
+        item = ServerItem(kind=kind, server=server, title=target.server.title, name=name)
+        return self._scout.access.may_use(caller, item, calls_tools=calls_tools)
 
 
 def _add_prefix(server: str, field: str, item: Mapping[str, Any]) -> dict[str, Any]:

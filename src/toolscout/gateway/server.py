@@ -23,6 +23,7 @@ from toolscout.gateway.notifications import ListChangeNotifier
 from toolscout.gateway.resources import NotFoundError, ServerResources
 from toolscout.gateway.result_store import URI_PREFIX as RESULT_URIS
 from toolscout.gateway.result_store import ResultStore
+from toolscout.gateway.sign_in_question import SignInQuestions
 from toolscout.gateway.tool_lists import ToolLists, instructions_for
 from toolscout.models import Caller
 from toolscout.scout import Scout
@@ -56,7 +57,8 @@ class Gateway:
         self._settings = settings
         self._results = ResultStore(ttl_s=settings.results_ttl_s, max_bytes=settings.results_bytes)
         self._resources = ServerResources(scout)
-        self._forwarder = CallForwarder(scout, settings, self._results, self._resources.remember_links)
+        sign_ins = SignInQuestions(scout, settings, authenticated=authenticated)
+        self._forwarder = CallForwarder(scout, settings, self._results, self._resources.remember_links, sign_ins)
         self.tool_lists = ToolLists(scout, surface=surface, core=core)
         self._dispatcher = Dispatcher(self.tool_lists)
         self._callers = CallerResolver(scout.narrow, authenticated=authenticated)

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolscout.errors import BadToolError
 from toolscout.indexing.enrich import enrich_tool, stamp_of
+from toolscout.indexing.look_alikes import find_look_alikes
 from toolscout.indexing.normalize import normalize_tool
 from toolscout.indexing.trust import JudgedTool, Screening, judge_tool, screen_once
 from toolscout.models import Dropped, Entry, Pin, Server, Tool
@@ -32,6 +33,8 @@ class PreparedServer:
     """Pins to store: first seen now, or screened again."""
     changed_definitions: frozenset[str] = frozenset()
     """Keys of tools whose definition differs from the pinned one."""
+    look_alikes: tuple[Dropped, ...] = ()
+    """Tools whose name can be mistaken for that of another tool of the server."""
 
     @property
     def keys(self) -> frozenset[str]:
@@ -155,6 +158,7 @@ def assemble(
         ),
         pins=tuple(item.pin for item in judged if item.pin is not None),
         changed_definitions=frozenset(item.tool.key for item in judged if item.changed),
+        look_alikes=find_look_alikes(item.tool for item in judged),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolscout.models.accounts import ACCOUNT_KIND, Account
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
 from toolscout.models.catalogue import (
     FIELDS,
@@ -30,7 +31,7 @@ from toolscout.models.queries import (
     Ranking,
     SearchOptions,
 )
-from toolscout.models.records import KEPT_OUT, ApiKey, Change, Pin, Record, Verdict
+from toolscout.models.records import KEPT_OUT, ApiKey, Change, Pin, Record, Retention, Verdict
 from toolscout.models.signature import signature
 from toolscout.models.tools import (
     LOCAL,
@@ -55,11 +56,13 @@ if TYPE_CHECKING:
     from toolscout.models.arrays import RowArray as RowArray
 
 __all__ = [
+    "ACCOUNT_KIND",
     "FIELDS",
     "KEPT_OUT",
     "LOCAL",
     "OUTPUT_HINT",
     "TEMPLATE",
+    "Account",
     "Answer",
     "ApiKey",
     "CallResult",
@@ -92,6 +95,7 @@ __all__ = [
     "Ranked",
     "Ranking",
     "Record",
+    "Retention",
     "Scope",
     "SearchOptions",
     "Server",

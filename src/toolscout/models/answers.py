@@ -26,6 +26,8 @@ class ToolMatch:
     explain: Mapping[str, Any] | None = None
     detail: Detail = "brief"
     available: bool = True
+    hint: str = ""
+    """What a person does to make it available again, for example sign in."""
 
     @property
     def call_with(self) -> str:
@@ -62,6 +64,7 @@ class ToolMatch:
             }
         if not self.available:
             written["available"] = False
+            written |= {"hint": self.hint} if self.hint else {}
         if self.relationship is not None:
             written["relationship"] = self.relationship
         if detail == "full":

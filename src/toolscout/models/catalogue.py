@@ -73,7 +73,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """The counts of an indexing run. `dropped`, `collisions` and `quarantined` give the reasons."""
+    """The counts of an indexing run. `dropped`, `collisions`, `look_alikes` and `quarantined` give the reasons."""
 
     new: int = 0
     changed: int = 0
@@ -83,6 +83,8 @@ class IndexReport:
     unembedded: int = 0
     dropped: tuple[Dropped, ...] = ()
     collisions: tuple[Dropped, ...] = ()
+    look_alikes: tuple[Dropped, ...] = ()
+    """Tools whose name can be mistaken for that of another tool of their server."""
     quarantined: tuple[Dropped, ...] = ()
     offered: tuple[str, ...] = ()
     """Keys of tools whose definition is not the one that was approved, or else seen first."""

@@ -9,13 +9,13 @@ import json
 from collections.abc import Sequence
 
 from toolscout.models.answers import Answer, ToolMatch
-from toolscout.models.signature import signature
+from toolscout.models.signature import example_arguments, signature
 from toolscout.text import shorten, tokens_of
 
 SCHEMA_TOKENS = 260
 """The longest schema that is written out for the best hit. Of a longer one, the signature says enough to begin."""
-_DESCRIPTION_CHARACTERS = 160
-_PARAMETERS, _WEAK_PARAMETERS = 16, 6
+_DESCRIPTION_CHARACTERS = 150
+_PARAMETERS, _WEAK_PARAMETERS = 16, 5
 
 
 def answer_text(answer: Answer, max_tokens: int | None = None, *, title: str = "") -> str:
@@ -26,9 +26,9 @@ def answer_text(answer: Answer, max_tokens: int | None = None, *, title: str = "
     if answer.metadata.degraded:
         lines.append(f"Degraded: {answer.metadata.degraded}.")
     text = "\n".join(lines)
-    schema = _best_schema(answer)
-    if schema and (max_tokens is None or tokens_of(len(text) + len(schema) + 1) <= max_tokens):
-        text = f"{text}\n{schema}"
+    for more in (_best_schema(answer), _next_call(answer)):
+        if more and (max_tokens is None or tokens_of(len(text) + len(more) + 1) <= max_tokens):
+            text = f"{text}\n{more}"
     return text
 
 
@@ -42,7 +42,11 @@ def answers_text(answers: Sequence[Answer], queries: Sequence[str], max_tokens: 
 def _entry(match: ToolMatch) -> str:
     """Write the key, how sure it is, how to call it, what it does and its parameters."""
     tool = match.tool
-    facts = [match.call_with, *([f"{match.fit} fit"] if match.fit else ()), *([] if match.available else ["down now"])]
+    facts = [
+        match.call_with,
+        *([f"{match.fit} fit"] if match.fit else ()),
+        *([] if match.available else [match.hint or "down now"]),
+    ]
     if match.relationship:
         facts.append(match.relationship)
     if match.detail == "minimal":
@@ -63,6 +67,15 @@ def _best_schema(answer: Answer) -> str:
         return ""
     schema = _compact(answer[0].tool.input_schema)
     return f"input_schema of {answer[0].tool.key}: {schema}" if tokens_of(len(schema)) <= SCHEMA_TOKENS else ""
+
+
+def _next_call(answer: Answer) -> str:
+    """Write the call of the best hit. Small models copy it; without it they search for the same thing again."""
+    if not answer or answer[0].score is None or not answer[0].available:
+        return ""
+    best = answer[0].tool
+    call = f"{answer[0].call_with} {_compact({'name': best.key, 'arguments': example_arguments(best.input_schema)})}"
+    return f"To call the first: {call}" if answer[0].fit == "weak" else f"Next: {call}"
 
 
 def _compact(value: object) -> str:

@@ -56,6 +56,20 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long a store keeps what no tool of the catalogue uses any more."""
+
+    vectors_s: float = 7 * 86_400.0
+    """Vectors, counted from when they were stored."""
+    pins_s: float = 90 * 86_400.0
+    """Pins without a decision of an operator, counted from when their tool was gone."""
+    pins_most: int = 10_000
+    """How many such pins of one server are kept: those whose tools were gone first, so that a flood drives out none."""
+    settled_s: float = 3_600.0
+    """How long they are kept whatever their number: pins of new tools are stored before the tools are published."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A tool that an operator may have to decide about: its definition changed, or it is in quarantine."""
 

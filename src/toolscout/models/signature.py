@@ -22,6 +22,15 @@ def signature(schema: Mapping[str, Any], most: int = _MOST_PARAMETERS) -> str:
     return _fields(schema, most, nested=True)
 
 
+def example_arguments(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return the required parameters of a schema, each with its type in place of a value."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        return {}
+    names = [name for name in required[:_MOST_PARAMETERS] if isinstance(name, str) and name in properties]
+    return {name[:_LONGEST_NAME]: f"<{_type(properties[name], nested=False)}>" for name in names}
+
+
 def _fields(schema: Mapping[str, Any], most: int, *, nested: bool) -> str:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):

@@ -182,7 +182,7 @@ class Document:
         return "".join(form.format(value) for form, value in parts if value).strip()
 
 
-OUTPUT_HINT = "`toolscout doctor` shows what it printed"
+OUTPUT_HINT = "`toolscout doctor`, with the same --config, shows what it printed"
 """Where the standard error of a server is. It may hold secrets, so no log and no other command repeats it."""
 
 
@@ -192,7 +192,7 @@ class ServerStatus:
 
     server: str
     title: str
-    state: Literal["connecting", "ready", "failed", "disabled"]
+    state: Literal["connecting", "ready", "needs_login", "failed", "disabled"]
     detail: str = ""
     tools: int = 0
     protocol: str = ""

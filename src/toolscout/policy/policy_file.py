@@ -11,16 +11,22 @@ from typing import Any, Literal
 from toolscout.errors import PolicyError
 
 Act = Literal["see", "call"]
+ItemKind = Literal["resources", "prompts"]
 
 KINDS = ("tenant", "group", "user", "key")
 """The kinds of names in `who`, as in `group:engineering`. `anyone` means every authenticated caller."""
 
 ANYONE = "anyone"
 
+_LIMITS = ("calls_per_minute", "concurrent_calls")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One `[[allow]]` or `[[deny]]`: the callers and the tools that it applies to. An empty field matches all."""
+    """One `[[allow]]` or `[[deny]]`: the callers, and the tools, resources and prompts that it applies to.
+
+    A rule that names none of these applies to all of them, within its servers.
+    """
 
     name: str
     """The name in the file, or else the position, as in `allow 2`."""
@@ -32,6 +38,27 @@ class Rule:
     tags: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
     read_only: bool = False
+    resources: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+    def items(self, kind: ItemKind) -> tuple[str, ...]:
+        """Return the patterns of resources or of prompts."""
+        return self.resources if kind == "resources" else self.prompts
+
+    @property
+    def names_items(self) -> bool:
+        """Whether it names resources or prompts."""
+        return bool(self.resources or self.prompts)
+
+    @property
+    def names_tools(self) -> bool:
+        """Whether it names tools, by name or by a property."""
+        return bool(self.tools or self.tags or self.categories or self.read_only)
+
+    @property
+    def about_tools(self) -> bool:
+        """Whether it applies to tools."""
+        return self.names_tools or not self.names_items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +77,8 @@ class Policy:
     deny: tuple[Rule, ...] = ()
     caller: Limit = Limit()
     """The limit of each API key or user."""
+    requests_per_minute: int | None = None
+    """The limit of HTTP requests of any kind of each API key or user. None means no limit."""
     tools: tuple[tuple[str, Limit], ...] = ()
     """Limits of each tool for all callers of a tenant together. The first glob that matches the key applies."""
     source: str = ""
@@ -75,12 +104,15 @@ def parse_policy(text: str, source: str = "policy") -> Policy:
     _check_names(document, ("allow", "deny", "limits"), source, "the file")
     limits = _table(document.get("limits", {}), source, "limits")
     per_tool = _table(limits.pop("tools", {}), source, "limits.tools")
+    per_caller = _numbers(limits, ("requests_per_minute", *_LIMITS), source, "limits")
+    requests_per_minute = per_caller.pop("requests_per_minute", None)
     return Policy(
         allow=_rules(document, "allow", source),
         deny=_rules(document, "deny", source),
-        caller=_limit(limits, source, "limits"),
+        caller=Limit(**per_caller),
+        requests_per_minute=requests_per_minute,
         tools=tuple(
-            (glob, _limit(_table(value, source, f"limits.tools.{glob!r}"), source, f"limits.tools.{glob!r}"))
+            (glob, Limit(**_numbers(value, _LIMITS, source, f"limits.tools.{glob!r}")))
             for glob, value in per_tool.items()
         ),
         source=source,
@@ -96,7 +128,19 @@ def _rules(document: Mapping[str, Any], kind: str, source: str) -> tuple[Rule, .
 
 def _rule(item: Any, place: str, source: str) -> Rule:
     item = _table(item, source, place)
-    fields = ("name", "who", "tenant", "may", "servers", "tools", "tags", "categories", "read_only")
+    fields = (
+        "name",
+        "who",
+        "tenant",
+        "may",
+        "servers",
+        "tools",
+        "tags",
+        "categories",
+        "read_only",
+        "resources",
+        "prompts",
+    )
     _check_names(item, fields, source, place)
     who = _texts(item, "who", source, place)
     if not who:
@@ -131,15 +175,18 @@ def _rule(item: Any, place: str, source: str) -> Rule:
         tags=frozenset(tag.casefold() for tag in _texts(item, "tags", source, place)),
         categories=frozenset(name.casefold() for name in _texts(item, "categories", source, place)),
         read_only=read_only,
+        resources=_texts(item, "resources", source, place),
+        prompts=_texts(item, "prompts", source, place),
     )
 
 
-def _limit(item: Mapping[str, Any], source: str, place: str) -> Limit:
-    _check_names(item, ("calls_per_minute", "concurrent_calls"), source, place)
+def _numbers(value: Any, names: Sequence[str], source: str, place: str) -> dict[str, int]:
+    item = _table(value, source, place)
+    _check_names(item, names, source, place)
     for name, value in item.items():
         if type(value) is not int or value < 1:
             raise PolicyError(f"{source}: {place}.{name} is {value!r}", hint="write a whole number of at least 1")
-    return Limit(**item)
+    return item
 
 
 def _texts(item: Mapping[str, Any], name: str, source: str, place: str) -> tuple[str, ...]:

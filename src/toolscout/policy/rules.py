@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import translate
 from functools import lru_cache
 
 from toolscout.models import Caller, Facets, Tool
-from toolscout.policy.policy_file import ANYONE, Act, Policy, Rule
+from toolscout.policy.matching import any_match, applies_to, covers_server, matcher, names_of
+from toolscout.policy.policy_file import Act, Policy, Rule
+from toolscout.policy.server_items import ServerItem, may_use
 
 _MAX_CALLERS = 1_024
-_MAX_GLOBS = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,20 +69,32 @@ class Rules:
         """Decide whether the caller may call the tool. Callers can only call tools that they may see."""
         return self._is_allowed(caller, tool, "call")
 
-    def denies(self, caller: Caller, key: str, server: str) -> bool:
-        """Decide whether a deny rule names something that is no tool, by its key or its server. An error denies it."""
+    def denies(self, caller: Caller, key: str, *server: str) -> bool:
+        """Decide whether a deny rule names something that is no tool, by its key or its server. An error denies it.
+
+        `server` are the slug and the title of the server.
+        """
         try:
             current = self._current
             if current.policy is None:
                 return False
             return any(
-                _applies_to(rule, caller, _names(caller))
-                and _covers_server(rule, (server,))
-                and (_any_match(rule.tools, key) if rule.tools else not (rule.tags or rule.categories))
+                applies_to(rule, caller, names_of(caller))
+                and covers_server(rule, server)
+                and (
+                    any_match(rule.tools, key) if rule.tools else not (rule.tags or rule.categories or rule.names_items)
+                )
                 for rule in current.policy.deny
             )
         except Exception:  # noqa: BLE001 - a rule that cannot be evaluated denies
             return True
+
+    def may_use(self, caller: Caller, item: ServerItem, *, calls_tools: bool) -> bool:
+        """Decide whether the caller may use a resource or a prompt. An error denies it."""
+        try:
+            return may_use(self._current.policy, caller, item, calls_tools=calls_tools)
+        except Exception:  # noqa: BLE001 - a rule that cannot be evaluated denies
+            return False
 
     def cache_key(self, caller: Caller) -> Hashable:
         """Return a cache key. It is equal for callers to whom the same rules apply, apart from tools that they own."""
@@ -121,24 +132,26 @@ class _CompiledPolicy:
     def __init__(self, policy: Policy | None, version: int) -> None:
         self.policy = policy
         self.version = version
-        self._deny, self._allow = (policy.deny, policy.allow) if policy else ((), ())
+        policy = policy or Policy()
+        self._deny = tuple(rule for rule in policy.deny if rule.about_tools)
+        self._allow = tuple(rule for rule in policy.allow if rule.about_tools)
         self.positions = lru_cache(maxsize=_MAX_CALLERS)(self._find_positions)
         self.rules = lru_cache(maxsize=_MAX_CALLERS)(self._find_rules)
 
     def _find_positions(self, caller: Caller) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the positions of the deny rules and of the allow rules that apply to a caller."""
-        names = _names(caller)
+        names = names_of(caller)
         return (
-            tuple(number for number, rule in enumerate(self._deny) if _applies_to(rule, caller, names)),
-            tuple(number for number, rule in enumerate(self._allow) if _applies_to(rule, caller, names)),
+            tuple(number for number, rule in enumerate(self._deny) if applies_to(rule, caller, names)),
+            tuple(number for number, rule in enumerate(self._allow) if applies_to(rule, caller, names)),
         )
 
     def _find_rules(self, caller: Caller, *server: str) -> tuple[_RuleList, _RuleList]:
         """Return the rules that apply to a caller and a server. A rule may name a server by its slug or its title."""
         deny, allow = self.positions(caller)
         return (
-            _RuleList([rule for rule in map(self._deny.__getitem__, deny) if _covers_server(rule, server)]),
-            _RuleList([rule for rule in map(self._allow.__getitem__, allow) if _covers_server(rule, server)]),
+            _RuleList([rule for rule in map(self._deny.__getitem__, deny) if covers_server(rule, server)]),
+            _RuleList([rule for rule in map(self._allow.__getitem__, allow) if covers_server(rule, server)]),
         )
 
 
@@ -148,25 +161,11 @@ class _RuleList:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
         self._others = [rule for rule in rules if rule.servers or not rule.tools]
-        self._names = _matcher(tuple(glob for rule in rules if not rule.servers for glob in rule.tools))
+        self._names = matcher(tuple(glob for rule in rules if not rule.servers for glob in rule.tools))
 
     def candidates(self, tool: Facets | Tool) -> Sequence[Rule]:
         """Return the rules to test, without those that name tools if none of them names this one."""
         return self._rules if self._names(tool.key) or self._names(tool.name) else self._others
-
-
-def _names(caller: Caller) -> frozenset[str]:
-    groups = (f"group:{name}" for name in caller.groups)
-    ids = (f"{kind}:{name}" for kind, name in (("user", caller.user), ("key", caller.key)) if name is not None)
-    return frozenset({ANYONE, f"tenant:{caller.tenant}", *groups, *ids})
-
-
-def _applies_to(rule: Rule, caller: Caller, names: frozenset[str]) -> bool:
-    return (rule.tenant is None or rule.tenant == caller.tenant) and not rule.who.isdisjoint(names)
-
-
-def _covers_server(rule: Rule, server: Iterable[str]) -> bool:
-    return not rule.servers or _any_match(rule.servers, *server)
 
 
 def _denied_acts(rule: Rule) -> Iterable[Act]:
@@ -182,20 +181,11 @@ def _matches(rule: Rule, tool: Facets | Tool, *, labels: bool) -> bool:
     if not labels and (rule.tags or rule.categories):
         return False
     return (
-        (not rule.tools or _any_match(rule.tools, tool.key, tool.name))
+        (not rule.tools or any_match(rule.tools, tool.key, tool.name))
         and (not rule.tags or not rule.tags.isdisjoint(tag.casefold() for tag in tool.tags))
         and (not rule.categories or tool.category.casefold() in rule.categories)
         and (not rule.read_only or tool.read_only)
     )
-
-
-def _any_match(globs: tuple[str, ...], *names: str) -> bool:
-    return any(map(_matcher(globs), names))
-
-
-@lru_cache(maxsize=_MAX_GLOBS)
-def _matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
-    return re.compile("|".join(map(translate, globs)) or r"(?!)", re.IGNORECASE).match
 
 
 def _hidden_reason(caller: Caller, tool: Facets | Tool) -> str:

@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from toolscout.errors import LimitError, NotAllowedError, PolicyError, ToolNotFoundError, ToolscoutError
-from toolscout.models import Caller, Scope
+from toolscout.errors import AuditError, LimitError, NotAllowedError, PolicyError, ToolNotFoundError, ToolscoutError
+from toolscout.models import Caller, Scope, Server
 from toolscout.policy.limits import Limits
 from toolscout.policy.policy_file import Act, Policy
 from toolscout.policy.rules import Decision, Rules
+from toolscout.policy.server_items import ServerItem
 from toolscout.ports import Store
 from toolscout.suggestions import did_you_mean
 from toolscout.telemetry import AuditLog, shape_of
@@ -60,21 +61,30 @@ class Access:
         tool = (await self._store.tools(caller, [key])).get(key)
         return tool is not None and self._rules.may_call(caller, tool)
 
+    def count_request(self, caller: Caller) -> None:
+        """Count one HTTP request of a caller. Raise LimitError if it exceeds the limit of the policy."""
+        self._limits.count_request(caller)
+
+    def may_use(self, caller: Caller, item: ServerItem, *, calls_tools: bool) -> bool:
+        """Return whether a caller may use a resource or a prompt. `calls_tools`: they may call a tool of its server."""
+        return self._rules.may_use(caller, item, calls_tools=calls_tools)
+
     async def has_servers(self, caller: Caller) -> bool:
         """Tell whether the caller or their tenant has a server, whether or not they may see its tools."""
         return any([await self._store.servers(scope) for scope in {caller.scope, Scope(tenant=caller.tenant)}])
 
     @asynccontextmanager
-    async def server_request(self, caller: Caller, server: str, method: str) -> AsyncIterator[None]:
+    async def server_request(self, caller: Caller, server: Server, method: str) -> AsyncIterator[None]:
         """Hold a request for a resource, a prompt or a completion to the rules, the limits and the audit of calls.
 
         It counts as a call of `SERVER__METHOD`, for instance `files__resources/read`. Deny rules and limits can name it
-        so. That the caller may reach the server at all is checked before.
+        so. That the caller may use the resource or prompt at all is checked before.
         """
-        key, started, outcome = tool_key(server, method), time.perf_counter(), "cancelled"
+        key, started, outcome = tool_key(server.key, method), time.perf_counter(), "cancelled"
         try:
-            if self._rules.denies(caller, key, server):
+            if self._rules.denies(caller, key, server.key, server.title):
                 raise NotAllowedError(f"you may not use {key}", hint="ask the operator; nothing was sent")
+            self._audit.check_required()
             with self._limits.call(caller, key):
                 yield
             outcome = "ok"
@@ -89,7 +99,7 @@ class Access:
                 caller,
                 key,
                 fingerprint=None,
-                refused=outcome in (NotAllowedError.code, LimitError.code),
+                refused=outcome in (NotAllowedError.code, LimitError.code, AuditError.code),
                 outcome=outcome,
                 ms=(time.perf_counter() - started) * 1_000,
                 arguments=shape_of({}, {}),

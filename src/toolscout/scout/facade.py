@@ -71,16 +71,16 @@ class Scout:
         self._config: Config | None = Config() if servers else None
         self._core: tuple[str, ...] = ()
         rules = rules or Rules()
-        audit, limits = AuditLog.at(settings.audit, settings.audit_bytes), Limits(rules.policy)
-        self.servers = LiveServers(settings, servers)
-        """The live servers: their status, and each by its slug."""
+        audit = AuditLog.at(settings.audit, settings.audit_bytes, required=settings.audit_required)
+        self.servers = LiveServers(settings, servers, store, audit)
+        """The live servers: their status, each by its slug, and the accounts of people at them."""
         self._sources = Sources(self.servers)
         self._indexer = Indexer(store=store, embedder=self._embedder, settings=settings, audit=audit)
         self.sync: CatalogueSync | None = None
         """What keeps the catalogue in step with the live servers, once they are connected."""
         self._search = Search(store=store, embedder=self._embedder, settings=settings)
         self._browser = CatalogueBrowser(store=store, settings=settings)
-        isolation, find = self._indexer.workers, self._sources.find
+        isolation, find, limits = self._indexer.workers, self._sources.find, Limits(rules.policy)
         self._calls = CallPipeline(
             store=store, source_of=find, rules=rules, limits=limits, audit=audit, isolation=isolation
         )
@@ -214,7 +214,7 @@ class Scout:
         """Remove a server and all its tools, everyone's or a user's. Return how many tools were removed."""
         scope = self._as(caller, user_id).scope
         slug = await self._indexer.slug_of(scope, server)
-        self._sources.forget(scope, slug)
+        await self._sources.remove(scope, slug)
         return await self._indexer.remove_server(scope, slug)
 
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:

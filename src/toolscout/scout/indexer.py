@@ -89,6 +89,7 @@ class Indexer:
             unembedded=embedded.missing,
             dropped=tuple(item for part in prepared for item in part.dropped),
             collisions=tuple(collisions),
+            look_alikes=tuple(item for part in prepared for item in part.look_alikes),
             quarantined=tuple(item for part in prepared for item in part.quarantined),
             offered=tuple(sorted(key for part in prepared for key in part.changed_definitions)),
             generation=generation,

@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from toolscout.config import Config
+from toolscout.config import Config, ServerConfig
 from toolscout.errors import ServerUnavailableError, ToolscoutError
 from toolscout.models import LOCAL, Caller, Scope, ServerStatus
-from toolscout.ports import CustomServer, LiveServer, ToolSource
+from toolscout.ports import CustomServer, LiveServer, Store, ToolSource
+from toolscout.scout.accounts import Accounts
 from toolscout.settings import Settings
+from toolscout.telemetry import AuditLog
 
 if TYPE_CHECKING:
     from toolscout.downstream.debounce import Debouncer
@@ -23,13 +25,23 @@ if TYPE_CHECKING:
 class LiveServers:
     """The live servers by slug: those of the config, and custom ones that the program brings itself."""
 
-    def __init__(self, settings: Settings, custom: Sequence[CustomServer] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        custom: Sequence[CustomServer] = (),
+        store: Store | None = None,
+        audit: AuditLog | None = None,
+    ) -> None:
+        """Take the servers that a program brings. Without a store, nobody is signed in anywhere."""
         self._settings = settings
+        self.accounts = Accounts(store, settings, audit or AuditLog()) if store else None
+        """The accounts of people at servers, if there is a store."""
         self._custom = {server.server.key: server for server in custom}
         self._debouncers: dict[str, Debouncer] = {}
         self._downstream: DownstreamServers | None = None
         self._servers: dict[str, LiveServer] = dict(self._custom)
         self._tenants: set[str] = {LOCAL}
+        self._users: dict[str, set[Scope]] = {}
         self._reach: dict[str, frozenset[str]] = {}
         self.adopt_orphans = False
         """Whether all children of this process are its servers', so that none of their descendants outlives it."""
@@ -53,9 +65,17 @@ class LiveServers:
         """Return the slugs of the servers that are connected, in order."""
         return [status.server for status in self.statuses() if status.state == "ready"]
 
-    def down(self) -> frozenset[str]:
-        """Return the slugs of the servers that are down."""
-        return frozenset(key for key, server in self._servers.items() if server.status.state == "failed")
+    def down(self) -> dict[str, str]:
+        """Return the slugs of the servers that cannot be called now, each with what a person does about it, if known.
+
+        They are down, or nobody is signed in.
+        """
+        statuses = {key: server.status for key, server in self._servers.items()}
+        return {
+            key: status.hint if status.state == "needs_login" else ""
+            for key, status in statuses.items()
+            if status.state in ("failed", "needs_login")
+        }
 
     def reach(self, tenant: str) -> frozenset[str]:
         """Return the slugs of the servers that callers of a tenant may reach.
@@ -71,8 +91,35 @@ class LiveServers:
                 self.add_tenants({tenant})
         return reach
 
+    def is_per_user(self, key: str) -> bool:
+        """Tell whether each user signs in to a server for themselves, and has tools of their own there."""
+        return self._downstream is not None and self._downstream.is_per_user(key)
+
+    async def list_tools(self, key: str, scope: Scope) -> Sequence[Mapping[str, Any]]:
+        """List the tools of a server: those of one user if each signs in, else those of everyone."""
+        if self._downstream is not None and self._downstream.is_per_user(key):
+            return await self._downstream.list_tools_of(key, Caller(tenant=scope.tenant, user=scope.owner))
+        return await self._servers[key].list_tools()
+
+    async def find_users(self, key: str) -> list[Scope]:
+        """Return the users who are signed in to a server for themselves."""
+        scopes = await self.accounts.users_of(key) if self.accounts else []
+        found = {scope for scope in scopes if _serves(self._servers[key], scope.tenant)}
+        self._users[key] = found | self._users.get(key, set())
+        return sorted(found, key=lambda scope: (scope.tenant, scope.owner or ""))
+
+    def config_of(self, key: str) -> ServerConfig | None:
+        """Return the config of a server that is not a custom one."""
+        return self._downstream.config_of(key) if self._downstream else None
+
+    def add_user(self, key: str, scope: Scope) -> None:
+        """Add a user who signed in to a server for themselves."""
+        self._users.setdefault(key, set()).add(scope)
+
     def scopes_of(self, key: str) -> list[Scope]:
-        """Return the scopes that a server is indexed for: everyone's scope of each of its tenants."""
+        """Return the scopes that a server is indexed for: everyone's scope of each of its tenants, or its users'."""
+        if self.is_per_user(key):
+            return sorted(self._users.get(key, ()), key=lambda scope: (scope.tenant, scope.owner or ""))
         tenants = self._servers[key].tenants if key in self._servers else ()
         names = (LOCAL,) if tenants is None else self._tenants if tenants == "all" else tenants
         return [Scope(tenant=tenant) for tenant in sorted(names)]
@@ -96,7 +143,11 @@ class LiveServers:
 
         custom = {key: server.server.title for key, server in self._custom.items()}
         self._downstream = DownstreamServers(
-            config, self._settings, stored_titles={**stored_titles, **custom}, adopt_orphans=self.adopt_orphans
+            config,
+            self._settings,
+            stored_titles={**stored_titles, **custom},
+            adopt_orphans=self.adopt_orphans,
+            accounts=self.accounts.stored if self.accounts else None,
         )
         self._update()
 
@@ -126,6 +177,11 @@ class LiveServers:
             self._debouncers[key].trigger()
         elif self._downstream is not None:
             self._downstream.report_again(key)
+
+    async def forget_accounts(self, scope: Scope, key: str) -> None:
+        """Remove the accounts of a server that left the config."""
+        if self.accounts is not None:
+            await self.accounts.forget_server(scope, key)
 
     async def close(self) -> None:
         """End every session and process."""
@@ -160,6 +216,11 @@ class Sources:
         for key in [key for key in self._by_hand if key[0] == scope and server in (None, key[1])]:
             del self._by_hand[key]
 
+    async def remove(self, scope: Scope, server: str) -> None:
+        """Forget one source of a scope, and the accounts of people at it."""
+        self.forget(scope, server)
+        await self._live.forget_accounts(scope, server)
+
     def by_hand(self, scope: Scope) -> list[ToolSource]:
         """Return the sources that were indexed by hand for a scope."""
         return [source for key, source in self._by_hand.items() if key[0] == scope]
@@ -167,12 +228,13 @@ class Sources:
     def find(self, scope: Scope, server: str) -> ToolSource:
         """Return the source of a server, or raise ServerUnavailableError when there is none."""
         source = self._by_hand.get((scope, server))
-        if source is None and scope.owner is None and server in self._live.reach(scope.tenant):
+        everyones = scope.owner is None or self._live.is_per_user(server)
+        if source is None and everyones and server in self._live.reach(scope.tenant):
             source = self._live.get(server)
         if source is None:
             raise ServerUnavailableError(
                 f"no server {server} is connected",
-                hint="name the config that lists it, as in Scout.open('mcp.json'), or index what can call its tools",
+                hint="name the config that lists it: `toolscout serve --config mcp.json`, or Scout.open('mcp.json')",
             )
         return source
 
@@ -185,9 +247,12 @@ class Sources:
         return replace(caller, servers=self._live.reach(caller.tenant) | by_hand)
 
 
-async def check_servers(config: Config, settings: Settings) -> list[ServerStatus]:
-    """Connect every server of a config once, list its tools, and return the status of each. Nothing is stored."""
-    servers = LiveServers(settings)
+async def check_servers(config: Config, settings: Settings, store: Store | None = None) -> list[ServerStatus]:
+    """Connect every server of a config once, list its tools, and return the status of each. Nothing is indexed.
+
+    With a store, the accounts in it are used.
+    """
+    servers = LiveServers(settings, store=store)
     answered: set[str] = set()
     progress = asyncio.Event()
 

@@ -19,6 +19,7 @@ from toolscout.settings import Settings
 from toolscout.sources.rows import RowsSource
 from toolscout.tool_keys import split_key
 
+_STATES = {"failed": "down", "needs_login": "not signed in to"}
 _REMEMBERED_REPORTS = 100
 _IDLE_S = 60.0
 
@@ -137,16 +138,23 @@ class CatalogueSync:
             if server.status.state == "ready":
                 if server.tenants == "all":
                     self._servers.add_tenants(await self._indexer.tenants())
-                source = RowsSource(server=server.server, rows=await server.list_tools())
-                for scope in self._servers.scopes_of(key):
-                    self._listed[scope, key] = source
+                if self._servers.is_per_user(key):
+                    for scope in await self._servers.find_users(key):
+                        await self.list_user(key, scope)
+                else:
+                    source = RowsSource(server=server.server, rows=await server.list_tools())
+                    for scope in self._servers.scopes_of(key):
+                        self._listed[scope, key] = source
                 self._down_since.pop(key, None)
-            elif server.status.state == "failed":
-                self._down_since.setdefault(key, time.monotonic())
+            elif server.status.state in ("failed", "needs_login"):
                 status = server.status
+                if status.state == "failed":  # the tools of a server that waits for a sign-in stay
+                    self._down_since.setdefault(key, time.monotonic())
+                else:
+                    self._down_since.pop(key, None)
                 output = OUTPUT_HINT if status.stderr.strip() else ""
                 reason = "; ".join(filter(None, (status.detail, status.hint, output)))
-                _log.warning("server %s is down: %s", status.title, reason)
+                _log.warning("server %s is %s: %s", status.title, _STATES[status.state], reason)
         except ToolscoutError as error:
             self._down_since.setdefault(key, time.monotonic())
             _log.warning("the tools of %s cannot be listed: %s", server.status.title, error.message)
@@ -154,13 +162,24 @@ class CatalogueSync:
             self._answered.add(key)
             self._progress.notify_all()
 
+    async def list_user(self, key: str, scope: Scope) -> None:
+        """List the tools of a server for a user who signed in to it, for the publisher."""
+        server = self._servers.get(key)
+        self._servers.add_user(key, scope)
+        source = await self._list_delayed(key, scope) if server is not None else None
+        if source is not None:
+            async with self._progress:
+                self._listed[scope, key] = source
+                self._progress.notify_all()
+
     async def _publish_forever(self) -> None:
         """Publish what was listed, and remove the servers that left the config or are long gone."""
         while True:
             async with self._progress:
                 with suppress(TimeoutError):
-                    work = self._progress.wait_for(lambda: bool(self._listed or self._removals))
-                    await asyncio.wait_for(work, timeout=_IDLE_S)
+                    # Not `asyncio.wait_for`: in Python 3.11 it can lose a cancellation, and `close` would wait forever.
+                    async with asyncio.timeout(_IDLE_S):
+                        await self._progress.wait_for(lambda: bool(self._listed or self._removals))
                 listed = dict(self._listed)
             try:
                 published, list_again = await self._publish(listed)
@@ -197,7 +216,7 @@ class CatalogueSync:
             async with self._indexer.leases.try_hold(scope, sources) as leases:
                 for key in leases.until:
                     if (scope, key) in self._delayed:
-                        fresh = await self._list_delayed(key)
+                        fresh = await self._list_delayed(key, scope)
                         if fresh is None:
                             list_again.add(key)
                             del sources[key]
@@ -215,22 +234,28 @@ class CatalogueSync:
                 list_again.update(leases.lost)
         return published, list_again
 
-    async def _list_delayed(self, key: str) -> ToolSource | None:
+    async def _list_delayed(self, key: str, scope: Scope) -> ToolSource | None:
         """List a server again whose lease came late: another process may have published a newer list meanwhile."""
         server = self._servers.get(key)
         try:
-            return RowsSource(server=server.server, rows=await server.list_tools()) if server else None
+            return RowsSource(server=server.server, rows=await self._servers.list_tools(key, scope)) if server else None
         except ToolscoutError as error:
             _log.warning("the tools of %s cannot be listed: %s", key, error.message)
             return None
 
     def _log_report(self, scope: Scope, report: IndexReport, servers: set[str]) -> None:
         """Log what an operator has to decide, each thing once for as long as it waits, whatever tenants have it."""
-        lines = {(item.where, f"is held back: {item.reason}") for item in report.quarantined}
-        lines |= {(key, "has another definition than the approved or first seen one") for key in report.offered}
+        lines = {
+            (item.where, f"is held back: {item.reason} (`toolscout changes` shows it)") for item in report.quarantined
+        }
+        lines |= {
+            (key, "has another definition than the approved or first seen one (`toolscout changes` shows it)")
+            for key in report.offered
+        }
+        lines |= {(item.where, f"may be confused: {item.reason}") for item in report.look_alikes}
         logged = {line for scope_lines in self._logged.values() for line in scope_lines}
         for key, line in sorted(lines - logged):
-            _log.warning("%r %s (`toolscout changes` shows it)", key, line)
+            _log.warning("%r %s", key, line)
         of_others = {item for item in self._logged.get(scope, set()) if split_key(item[0])[0] not in servers}
         self._logged[scope] = lines | of_others
         for item in report.collisions:
@@ -244,6 +269,7 @@ class CatalogueSync:
                 for key in leases.until:
                     if (scope, key) in self._removals:
                         await self._indexer.remove_server(scope, key, leases)
+                        await self._servers.forget_accounts(scope, key)
                         self._removals.discard((scope, key))
 
     async def _remove_unavailable(self) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 import logging
 import os
+import stat
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from toolscout.errors import InputFileError, SettingError
+from toolscout.errors import AuditError, InputFileError, SettingError
 from toolscout.models import Caller, Scope
 from toolscout.telemetry.events import emit
 
@@ -21,27 +24,54 @@ NOWHERE = "none"
 """The value of the setting that turns the file off."""
 
 _MAX_OLD_FILES = 10
+_MAX_WAITING = 10_000
+_LEAST_FREE_BYTES = 65_536
 _LONGEST = 300
 _PRIVATE = 0o600
 _log = logging.getLogger("toolscout")
 
 
 class AuditLog:
-    """Writes lines to a file. Each line is one write, so several processes can share the file.
+    """Writes lines to a file. Several processes can share the file.
 
-    Without a path, a line is only an event for log handlers.
+    A line is in the file whole or not at all. One that cannot be written, for example on a full disk, waits in memory
+    and is written before the next one. Without a path, a line is only an event for log handlers.
     """
 
-    def __init__(self, path: Path | None = None, *, max_bytes: int = 0) -> None:
-        """Write to `path`, and rotate it when it exceeds `max_bytes`. Ten old files are kept."""
+    def __init__(self, path: Path | None = None, *, max_bytes: int = 0, required: bool = False) -> None:
+        """Write to `path`, and rotate it when it exceeds `max_bytes`. Ten old files are kept.
+
+        With `required`, `check_required` refuses calls while lines cannot be written.
+        """
         self._path = path
         self._max_bytes = max_bytes
+        self._required = required
+        self._waiting: deque[bytes] = deque(maxlen=_MAX_WAITING)
         self._lock = threading.Lock()
 
     @classmethod
-    def at(cls, path: str, max_bytes: int) -> AuditLog:
+    def at(cls, path: str, max_bytes: int, *, required: bool = False) -> AuditLog:
         """Open the log that the settings name."""
-        return cls(Path(path).expanduser() if path not in ("", NOWHERE) else None, max_bytes=max_bytes)
+        file = Path(path).expanduser() if path not in ("", NOWHERE) else None
+        return cls(file, max_bytes=max_bytes, required=required)
+
+    def check_required(self) -> None:
+        """Raise AuditError if calls need a line and lines cannot be written now, or there is hardly space for one."""
+        if not self._required or self._path is None:
+            return
+        try:
+            with self._lock:
+                self._write_waiting(self._path)
+                os.close(self._open(self._path))
+            if hasattr(os, "statvfs"):
+                disk = os.statvfs(self._path.parent)
+                if disk.f_bavail * disk.f_frsize < _LEAST_FREE_BYTES:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise AuditError(
+                f"the audit log cannot be written: {error.strerror}",
+                hint="nothing was sent; the operator has to make the audit log writable, or make space for it",
+            ) from error
 
     def check(self) -> None:
         """Raise SettingError if the file cannot be written."""
@@ -87,7 +117,7 @@ class AuditLog:
     def write(self, act: str, **fields: Any) -> None:
         """Write one line in ASCII. Other characters are escaped, so no name can break a line or colour a terminal.
 
-        If the write fails, for example on a full disk, the call continues. The failure is logged.
+        If the write fails, the line waits, and the failure is logged.
         """
         emit("audit", act=act, **fields)
         if self._path is None:
@@ -96,18 +126,24 @@ class AuditLog:
         data = json.dumps(line, separators=(",", ":"), ensure_ascii=True, default=str).encode() + b"\n"
         try:
             with self._lock:
-                self._rotate(self._path, len(data))
-                handle = self._open(self._path)
-                try:
-                    os.write(handle, data)
-                finally:
-                    os.close(handle)
+                self._waiting.append(data)
+                self._write_waiting(self._path)
         except OSError as error:
             _log.error("the audit log %s cannot be written: %s", self._path, error.strerror)
 
     def _open(self, path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _PRIVATE)
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, _PRIVATE)
+
+    def _write_waiting(self, path: Path) -> None:
+        while self._waiting:
+            self._rotate(path, len(self._waiting[0]))
+            handle = self._open(path)
+            try:
+                _append_line(handle, self._waiting[0])
+            finally:
+                os.close(handle)
+            self._waiting.popleft()
 
     def _rotate(self, path: Path, more: int) -> None:
         if self._is_full(path, more):
@@ -154,17 +190,45 @@ def _old_file(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
 
 
+def _append_line(handle: int, line: bytes) -> None:
+    """Write a line whole, after the end of a torn one. If there is no space for all of it, take back what was written.
+
+    The lock keeps another process from writing behind a part that is to be taken back. It ends with the handle.
+    """
+    locked = _flock(handle)
+    before = os.fstat(handle)
+    is_file = stat.S_ISREG(before.st_mode)
+    if is_file and before.st_size:
+        os.lseek(handle, -1, os.SEEK_END)  # Windows has no pread. Writes go to the end in any case.
+        if os.read(handle, 1) != b"\n":
+            line = b"\n" + line
+    written = 0
+    try:
+        while written < len(line):
+            written += os.write(handle, line[written:])
+    except OSError:
+        if written and locked and is_file:
+            os.ftruncate(handle, before.st_size)
+        raise
+
+
 @contextmanager
 def _file_lock(path: Path) -> Iterator[None]:
-    """Let one process at a time rotate the files. Systems without `fcntl` have no lock."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
+    """Let one process at a time rotate the files."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, _PRIVATE)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _flock(handle)
         yield
     finally:
         os.close(handle)
+
+
+def _flock(handle: int) -> bool:
+    """Lock a file until it is closed, and tell whether that worked. Systems without `fcntl` have no lock."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except (ImportError, OSError):
+        return False
+    return True

@@ -75,6 +75,11 @@ class BearerVerifier:
             note_reason(f"a token could not be read: {type(error).__name__}")
         return None
 
+    def asks_store(self, token: str) -> bool:
+        """Tell whether a token is a key that has not been valid before, and must be looked up in the store."""
+        parts = split_token(token)
+        return parts is not None and parts[0] not in self._last_keys
+
     async def _verify_key(self, token: str) -> AccessToken | None:
         parts = split_token(token)
         key = await self._lookup(*parts) if parts else None

@@ -11,7 +11,7 @@ import binascii
 import re
 import string
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from toolscout.data import read_data
 from toolscout.indexing.screen.features import lexicon
@@ -33,6 +33,7 @@ _LEAST_WORDS = 3
 _LEAST_SHARE = 0.5
 _UNKNOWN_SHARE = 0.3
 _LONGEST_WORD = 14
+_MOST_CACHED_CHARS = 2_000
 _MARKUP = re.compile(
     r"(?<=[A-Za-z])(?:<!--[^>]{0,80}-->|</?[A-Za-z][^<>]{0,60}>|[*`~|^]{1,3}|\\(?![nrtxu0-9]))+(?=[A-Za-z])"
 )
@@ -239,7 +240,7 @@ def from_bases(text: str) -> str:
     text = _BASE32.sub(lambda match: _decoded(match[0], base64.b32decode, 8), text)
     if "<~" in text:
         text = _BASE85.sub(lambda match: _decoded(match[0], lambda data: base64.a85decode(data, adobe=True), 0), text)
-    return _BROKEN_BASE64.sub(_from_groups, text)
+    return _BROKEN_BASE64.sub(_from_groups, text) if _INNER_CAPITAL.search(text) else text
 
 
 def _from_groups(match: re.Match[str]) -> str:
@@ -292,3 +293,17 @@ SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "other alphabet": from_alphabets,
 }
 """The spellings by the names that findings use."""
+
+
+def respellings(text: str) -> Mapping[str, str]:
+    """Return the other spellings of a text by name. Tools of one server share many texts, but no long ones."""
+    return _cached_respellings(text) if len(text) <= _MOST_CACHED_CHARS else _respellings(text)
+
+
+@lru_cache(maxsize=2_048)
+def _cached_respellings(text: str) -> Mapping[str, str]:
+    return _respellings(text)
+
+
+def _respellings(text: str) -> Mapping[str, str]:
+    return {name: other for name, respell in SPELLINGS.items() if (other := respell(text)) != text}

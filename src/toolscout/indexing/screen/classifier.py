@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import exp
+from functools import cache, lru_cache
+from math import exp, log
 
 from toolscout.data import read_data
-from toolscout.indexing.screen.features import Sentence, concepts_of, features, sentences
+from toolscout.indexing.screen.features import (
+    Sentence,
+    concept_features,
+    concepts_of,
+    first_sentence,
+    joint_features,
+    read_sentence,
+    sentences,
+    wording_features,
+)
 
 WEIGHT_FILE = "screen/weights.tsv"
 LEARNED = "reads-like-an-order"
@@ -20,6 +29,8 @@ LEARNED = "reads-like-an-order"
 _CUES = 4
 _DOUBT = 4.0
 _SUBJECT_CHARS = 400
+_LENGTH_WEIGHT = 0.8
+_FEW_PASSAGES, _MANY_PASSAGES = 6, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +92,24 @@ def load_weights() -> Weights:
 def subject_of(name: str, title: str, description: str) -> frozenset[str]:
     """Return the concepts that a tool is about, by its name, its title and its first sentence."""
     label = f"{name} {title}".replace("_", " ").replace("-", " ").lower()
-    opening = sentences(" ".join(description[:_SUBJECT_CHARS].lower().split()))[:1]
-    return concepts_of(label).union(concept for sentence in opening for _, concept in sentence.hits)
+    opening = first_sentence(" ".join(description[:_SUBJECT_CHARS].lower().split()))
+    return concepts_of(label).union(concept for _, concept in opening.hits)
 
 
-def passages(strings: Sequence[str], paths: Sequence[tuple[str, ...]]) -> Iterator[Passage]:
-    """Yield the passages of a reading. The name of a parameter belongs to its description."""
+def places(strings: Sequence[str], paths: Sequence[tuple[str, ...]]) -> Iterator[tuple[int, str, list[Sentence]]]:
+    """Yield the number, the place and the sentences of each string. The name of a parameter belongs to its text."""
     for number, (text, path) in enumerate(zip(strings, paths, strict=True)):
         if not text:
             continue
         place = "parameter" if path[0] == "inputSchema" else "description" if path[0] == "description" else "label"
         if place == "parameter" and path[-1] == "description" and len(path) > 2:
             text = f"{path[-2].replace('_', ' ').lower()}: {text}"
-        parts = sentences(text)
+        yield number, place, sentences(text)
+
+
+def passages(strings: Sequence[str], paths: Sequence[tuple[str, ...]]) -> Iterator[Passage]:
+    """Yield the passages of a reading."""
+    for number, place, parts in places(strings, paths):
         for start, sentence in enumerate(parts):
             pair = parts[start : start + 2]
             if sentence.hits:
@@ -102,20 +118,59 @@ def passages(strings: Sequence[str], paths: Sequence[tuple[str, ...]]) -> Iterat
                 yield Passage(number, place, pair)
 
 
+def length_allowance(count: int) -> float:
+    """Return what a definition of so many passages may score more: the highest of many scores is higher by chance."""
+    return _LENGTH_WEIGHT * log(min(max(count, _FEW_PASSAGES), _MANY_PASSAGES))
+
+
+@lru_cache(maxsize=4_096)
+def _weigh_wording(sentence: str) -> Mapping[str, float]:
+    """Return the weights of those features of a sentence that depend on nothing else. Tools of a server share many."""
+    table = load_weights().features
+    return {name: table[name] for name in wording_features(read_sentence(sentence)) if name in table}
+
+
+def _weigh(sentence: Sentence, place: str, subject: frozenset[str]) -> dict[str, float]:
+    table = load_weights().features
+    weighed = dict(_weigh_wording(sentence.text))
+    for name in concept_features(sentence, place, subject):
+        if name in table:
+            weighed[name] = table[name]
+    return weighed
+
+
 def find_order(
     strings: Sequence[str], paths: Sequence[tuple[str, ...]], subject: frozenset[str]
 ) -> OrderEvidence | None:
     """Return the passage of a reading with the highest score. None if there is none to weigh."""
     weights = load_weights()
     table = weights.features
-    best: tuple[float, Passage, set[str]] | None = None
-    for passage in passages(strings, paths):
-        names = features(passage.sentences, passage.place, subject)
-        score = weights.bias + sum([table[name] for name in names if name in table])
-        if best is None or score > best[0]:
-            best = score, passage, names
+    best: tuple[float, int, str, dict[str, float]] | None = None
+    count = 0
+    for number, place, parts in places(strings, paths):
+        telling = [bool(sentence.hits) for sentence in parts]
+        before: dict[str, float] = {}
+        score_before = 0.0
+        for start, sentence in enumerate(parts):
+            if not any(telling[max(0, start - 1) : start + 2]):
+                continue
+            weighed = _weigh(sentence, place, subject)
+            score = sum(weighed.values())
+            if telling[start]:
+                count += 1
+                if best is None or score > best[0]:
+                    best = score, number, sentence.text, weighed
+            if start and (telling[start] or telling[start - 1]):
+                count += 1
+                first = parts[start - 1]
+                joint = {name: table[name] for name in joint_features(first, sentence) if name in table}
+                together = score_before + score + sum(joint.values())
+                together -= sum([weighed[name] for name in before.keys() & weighed.keys()])
+                if best is None or together > best[0]:
+                    best = together, number, f"{first.text} {sentence.text}", before | weighed | joint
+            before, score_before = weighed, score
     if best is None:
         return None
-    score, passage, names = best
-    cues = sorted(names & weights.features.keys(), key=lambda name: (-weights.features[name], name))[:_CUES]
-    return OrderEvidence(score, passage.string, " ".join(part.text for part in passage.sentences), tuple(cues))
+    score, number, text, names = best
+    cues = sorted(names, key=lambda name: (-names[name], name))[:_CUES]
+    return OrderEvidence(weights.bias + score - length_allowance(count), number, text, tuple(cues))

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolscout.indexing.screen.characters import character_tables
-from toolscout.indexing.screen.ciphers import SPELLINGS
+from toolscout.indexing.screen.ciphers import SPELLINGS, respellings
 from toolscout.indexing.screen.rules import STEM
 from toolscout.models import Tool
 
@@ -169,8 +169,8 @@ def readings(raw: str, cue_stems: frozenset[str]) -> Iterator[Reading]:
 
 def _fold(raw: str, how: str, cue_stems: frozenset[str]) -> Iterator[tuple[Reading, list[str]]]:
     lower = raw.lower()
-    if not raw.isascii():
-        lower = _replace_each(lower, _compatible)
+    if not lower.isascii():
+        lower = _replace_each(_replace_each(lower, _compatible), _plain_sign)
     text = " ".join(lower.replace("_", " ").split())
     if not text.isascii():
         bare = _replace_each(text, _latin)
@@ -185,7 +185,7 @@ def _fold(raw: str, how: str, cue_stems: frozenset[str]) -> Iterator[tuple[Readi
     ):
         yield _reading(_name_way(how, "digits read as letters"), _changed_strings(text, text.translate(leet)))
     if sum(map(_SINGLE_LETTERS.__contains__, words)) > _FEW_SINGLE_LETTERS:
-        joined = _join_letters(lower)
+        joined = _replace_each(_join_letters(lower), _latin)
         if joined != text:
             yield _reading(_name_way(how, "letters joined"), _changed_strings(text, joined))
     if not reading.stems.isdisjoint(_ROT13):
@@ -196,6 +196,8 @@ def _fold(raw: str, how: str, cue_stems: frozenset[str]) -> Iterator[tuple[Readi
 
 def _replace_each(text: str, change: Callable[[str], str]) -> str:
     """Replace every character beyond ASCII. Most texts hold only a few different ones, such as a dash or a quote."""
+    if text.isascii():
+        return text
     others = [character for character in set(text) if character > "\x7f"]
     if len(others) > _MANY_DIFFERENT:
         return text.translate({ord(character): change(character) for character in others})
@@ -207,6 +209,12 @@ def _replace_each(text: str, change: Callable[[str], str]) -> str:
 @lru_cache(maxsize=4_096)
 def _compatible(character: str) -> str:
     return "" if ord(character) in character_tables().invisible else unicodedata.normalize("NFKC", character).lower()
+
+
+@lru_cache(maxsize=4_096)
+def _plain_sign(character: str) -> str:
+    """Replace a typographic dash, quote or blank. A text in which only these differ need not be searched twice."""
+    return _latin(character) if unicodedata.category(character)[0] in "PSZ" else character
 
 
 @lru_cache(maxsize=4_096)
@@ -257,9 +265,9 @@ def _decode(text: str, *, longest_word: int, numbers: int) -> Iterator[tuple[str
     if numbers > 4 and _CODES.search(text):
         yield "character codes", _CODES.sub(lambda match: _from_codes(match[0]), text)
     parts = text.split(END)
-    long = [number for number, part in enumerate(parts) if len(part) >= _LONG_TOKEN]
-    for name, respell in SPELLINGS.items():
-        changes = {number: other for number in long if (other := respell(parts[number])) != parts[number]}
+    found = {number: respellings(part) for number, part in enumerate(parts) if len(part) >= _LONG_TOKEN}
+    for name in SPELLINGS if any(found.values()) else ():
+        changes = {number: others[name] for number, others in found.items() if name in others}
         if changes:
             yield name, END.join(changes.get(number, part).replace(END, "") for number, part in enumerate(parts))
 

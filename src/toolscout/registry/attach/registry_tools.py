@@ -73,6 +73,7 @@ def make_tools(registry: SearchableTools, search_name: str, execute_name: str) -
         name=execute_name,
         annotations=None,
         calls_other_tool=True,
+        ignores_unknown=True,
     )
     async def execute(context: Context[Any, Any], name: Name, arguments: Arguments = None) -> McpResult:
         with use_context(context):

@@ -1,59 +1,56 @@
-"""Vector search in memory: exact while that is fast enough, by an HNSW graph (faiss) for more rows."""
+"""Vector search in memory: exact while that is fast enough, with sign codes before the exact comparison for more rows.
+
+The sign code of a vector has one bit for each number: whether it is positive. Few different bits mean a small angle.
+"""
 
 from __future__ import annotations
 
-import threading
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from toolscout.storage.index.top_k import top_k
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from toolscout.models import BoolArray, FloatArray, IntArray
 
-_NEIGHBOURS = 16
-_BUILD_WIDTH = 64
-_SEARCH_WIDTH = 256
 _SELECTIVE = 4
+_LEAST_COMPARED = 4_000
+_COMPARED_PER_HIT = 40
+_WORD_BITS = 64
+_CHUNK = 65_536
 
 
 class VectorIndex:
     """The unit vectors of a generation, one row for each tool. A tool without a vector has zeros.
+
+    What a search finds depends on the allowed rows alone: a code belongs to one row, and which way is taken is decided
+    by how many rows are allowed. A graph would be faster, but leads through rows that the caller may not see.
 
     `vecdot` instead of `@`: a BLAS with its own threads is a little faster on an idle machine and ten times slower on a
     busy one, where its threads wait for one another.
     """
 
     def __init__(self, matrix: FloatArray, *, exact_rows: int) -> None:
-        """Build a graph in the background for more than `exact_rows` rows. Until it is built, searches are exact."""
+        """Compare codes first when more than `exact_rows` rows are allowed."""
         self.matrix = matrix
         self._exact_rows = exact_rows
-        self._graph: Any = None
-        self._builder: threading.Thread | None = None
-        if len(matrix) > exact_rows:
-            self._builder = threading.Thread(target=self._build, name="toolscout-hnsw", daemon=True)
-            self._builder.start()
-
-    def wait(self) -> None:
-        """Wait until the graph is built, if there is to be one."""
-        if self._builder:
-            self._builder.join()
+        self._codes = _sign_codes(matrix) if len(matrix) > exact_rows else None
 
     @property
     def exact(self) -> bool:
-        """Whether searches compare every vector now."""
-        return self._graph is None
+        """Whether every search compares all vectors."""
+        return self._codes is None
 
     def best_rows(self, query: FloatArray, allowed: BoolArray, count: int, limit: int) -> IntArray:
         """Return the `limit` allowed rows nearest to the query, unordered. `count` is how many rows are allowed."""
         if count <= limit:
             return np.flatnonzero(allowed)
-        if self._graph is not None and count > self._exact_rows:
-            rows = self._approximate(query, allowed, count, limit)
-            if len(rows) == limit:  # with a strict filter, a graph search may end before it has found enough rows
-                return rows
+        if self._codes is not None and count > self._exact_rows:
+            rows = self._rows_with_near_codes(self._codes, query, allowed, limit)
+            return rows[top_k(np.vecdot(self.matrix[rows], query), limit)]
         if count * _SELECTIVE < len(self.matrix):
             rows = np.flatnonzero(allowed)
             return rows[top_k(np.vecdot(self.matrix[rows], query), limit)]
@@ -70,28 +67,27 @@ class VectorIndex:
         result: FloatArray = np.vecdot(queries[:, None, :], self.matrix[rows][None])
         return result
 
-    def _approximate(self, query: FloatArray, allowed: BoolArray, count: int, limit: int) -> IntArray:
-        faiss: Any = import_module("faiss")
-        width = max(_SEARCH_WIDTH, 2 * limit)
-        if count < len(self.matrix):
-            # The filter works inside the graph search: rows that are not allowed are never candidates.
-            bits = np.packbits(allowed, bitorder="little")
-            parameters = faiss.SearchParametersHNSW(efSearch=width, sel=faiss.IDSelectorBitmap(bits))
-        else:
-            parameters = faiss.SearchParametersHNSW(efSearch=width)
-        _, rows = self._graph.search(query[None], limit, params=parameters)
-        nearest: IntArray = rows[0][rows[0] >= 0].astype(np.int64)
-        return nearest
+    def _rows_with_near_codes(
+        self, codes: NDArray[np.uint64], query: FloatArray, allowed: BoolArray, limit: int
+    ) -> IntArray:
+        """Return the allowed rows whose codes differ least from the query's, and all that differ as much as the last.
 
-    def _build(self) -> None:
-        try:
-            faiss: Any = import_module("faiss")
-        except ImportError:
-            return
-        graph = faiss.IndexHNSWSQ(
-            self.matrix.shape[1], faiss.ScalarQuantizer.QT_fp16, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT
-        )
-        graph.hnsw.efConstruction = _BUILD_WIDTH
-        graph.train(self.matrix[:1])
-        graph.add(self.matrix)
-        self._graph = graph
+        They are many more than `limit`, because codes are coarse.
+        """
+        different = np.zeros(len(allowed), dtype=np.uint16)
+        for words, word in zip(codes, _sign_codes(query[None])[:, 0], strict=True):
+            different += np.bitwise_count(words ^ word)
+        rows_within = np.cumsum(np.bincount(different[allowed]))
+        most = np.searchsorted(rows_within, max(_LEAST_COMPARED, _COMPARED_PER_HIT * limit))
+        return np.flatnonzero(allowed & (different <= most))
+
+
+def _sign_codes(matrix: FloatArray) -> NDArray[np.uint64]:
+    """Return the codes as [words, rows]."""
+    rows, length = matrix.shape
+    codes = np.zeros((-(-length // _WORD_BITS), rows), dtype=np.uint64)
+    for start in range(0, rows, _CHUNK):
+        bits = np.packbits(matrix[start : start + _CHUNK] > 0, axis=1)
+        padded = np.pad(bits, ((0, 0), (0, codes.shape[0] * 8 - bits.shape[1])))
+        codes[:, start : start + _CHUNK] = padded.view(np.uint64).T
+    return codes

@@ -20,6 +20,8 @@ _OF_ONE = """
 _OF_ALL = "SELECT tenant, owner, name, body FROM records_of_all(%s, %s, %s)"
 _PUT = "INSERT INTO records VALUES (%s, %s, %s, %s, %s) ON CONFLICT (kind, tenant, owner, name) "
 
+_REMOVE = "DELETE FROM records WHERE kind = %s AND tenant = %s AND owner = %s AND name = %s"
+
 
 async def find_record(pool: ConnectionPool, kind: str, name: str) -> Record | None:
     """Return one record by its name, of any tenant."""
@@ -51,6 +53,16 @@ async def put_records(pool: ConnectionPool, records: Sequence[Record], *, replac
                 await cursor.executemany(query, values)
 
         await pool.run(write, tenant=tenant)
+
+
+async def remove_record(pool: ConnectionPool, kind: str, scope: Scope, name: str) -> None:
+    """Remove one record."""
+    values = (kind, *scope_columns(scope), name)
+
+    async def remove(db: AsyncConnection) -> None:
+        await db.execute(_REMOVE, values)
+
+    await pool.run(remove, tenant=scope.tenant)
 
 
 def _record(kind: str, row: Sequence[str]) -> Record:

@@ -25,6 +25,7 @@ from toolscout.models import (
     Overview,
     Publication,
     Record,
+    Retention,
     Scope,
     Server,
     Tool,
@@ -37,7 +38,7 @@ from toolscout.storage.postgres.in_database import InDatabaseSearch
 from toolscout.storage.postgres.notifications import ChangeListener
 from toolscout.storage.postgres.pool import ConnectionPool, fetch_one
 from toolscout.storage.postgres.reads import Generations
-from toolscout.storage.postgres.records import find_record, find_records, put_records
+from toolscout.storage.postgres.records import find_record, find_records, put_records, remove_record
 from toolscout.storage.postgres.schema import migrate
 from toolscout.storage.postgres.tenant_view import NotInDatabaseError
 
@@ -52,7 +53,6 @@ MANY_ENTRIES = 1_000
 """After a publication of so many tools, `settle()` cleans the word index and updates the planner's statistics."""
 
 _CLEAN_UP_S = 3_600.0
-_UNUSED_AGE = "7 days"
 
 
 class PostgresStore:
@@ -85,7 +85,7 @@ class PostgresStore:
         await self.apply(await self.pool.run(reads.generations))
         self._open = True
         await self._load(Scope())
-        self._clean_up_task = asyncio.create_task(self._clean_up(), name="toolscout-clean-up")
+        self._clean_up_task = asyncio.create_task(self._keep_clean(), name="toolscout-clean-up")
 
     async def close(self) -> None:
         """Close every connection."""
@@ -131,9 +131,17 @@ class PostgresStore:
         """Return the records of a kind whose names have the prefix."""
         return await find_records(self.pool, kind, scope, prefix)
 
+    async def clean_up(self, retention: Retention) -> None:
+        """Delete the vectors and pins of tools that are long gone, old leases, and scopes without tools."""
+        await self.pool.run(lambda db: writes.clean_up(db, retention))
+
     async def put_records(self, records: Sequence[Record], *, replace: bool = True) -> None:
         """Store records."""
         await put_records(self.pool, records, replace=replace)
+
+    async def remove_record(self, kind: str, scope: Scope, name: str) -> None:
+        """Remove one record."""
+        await remove_record(self.pool, kind, scope, name)
 
     async def overview(self, caller: Caller) -> Overview:
         """Return the totals of what the caller may see."""
@@ -324,12 +332,12 @@ class PostgresStore:
     def _mark_stale(self) -> None:
         self._stale = self._open  # before the store is open, the schema may not exist yet
 
-    async def _clean_up(self) -> None:
+    async def _keep_clean(self) -> None:
         """Delete what has long been unused: once an hour, on the replica that takes the lease first."""
         while True:
             with suppress(StoreError):
                 if await self.lease("tidy", uuid4().hex, _CLEAN_UP_S):
-                    await self.pool.run(lambda db: db.execute("SELECT forget_unused(%s)", (_UNUSED_AGE,)))
+                    await self.clean_up(Retention(pins_s=self._settings.pins_kept_days * 86_400))
             await asyncio.sleep(_CLEAN_UP_S)
 
     async def _migrate(self, db: AsyncConnection) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from psycopg import AsyncConnection
 
 from toolscout.errors import DimensionError, ToolNotFoundError
-from toolscout.models import Entry, Publication, Scope
+from toolscout.models import Entry, Publication, Retention, Scope
 from toolscout.storage.columns import scope_columns, write_definition, write_facets
 from toolscout.storage.index.postings import pack_terms
 from toolscout.storage.postgres import search_rows
@@ -49,6 +50,10 @@ _PUT_SWITCHES = """
 _GONE = """
     SELECT t.key FROM tools t WHERE t.tenant = %s AND t.owner = %s AND t.server = ANY (%s)
     AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[]) k (key) WHERE k.key = t.key)
+"""
+_KEEP_PINS = """
+    DELETE FROM gone_pins g USING tools t WHERE g.tenant = %s AND g.owner = %s
+    AND t.tenant = g.tenant AND t.owner = g.owner AND t.key = g.name
 """
 _SHOW = "UPDATE scopes SET generation = nextval('numbers') WHERE tenant = %s AND owner = %s RETURNING generation"
 _TOUCH = "INSERT INTO scopes VALUES (%s, %s) ON CONFLICT (tenant, owner) DO UPDATE SET changed_at = now()"
@@ -103,6 +108,7 @@ async def publish(db: AsyncConnection, publication: Publication, resident_tools:
     for start in range(0, len(publication.entries), _CHUNK):
         columns = await asyncio.to_thread(_columns, publication.entries[start : start + _CHUNK])
         await db.execute(_PUT_TOOLS, (*scope_columns(scope), *columns))
+    await db.execute(_KEEP_PINS, scope_columns(scope))
     await db.execute(_PUT_SWITCHES, (*scope_columns(scope), [*publication.switches], [*publication.switches.values()]))
     model_update = await db.execute(
         "UPDATE catalogue SET model_id = %s WHERE model_id <> %s", (publication.model_id, publication.model_id)
@@ -133,6 +139,14 @@ async def remove(db: AsyncConnection, scope: Scope, server: str | None, resident
     await search_rows.update(db, scope, [] if in_database else None, resident_tools)
     await _show(db, scope)
     return len(gone)
+
+
+async def clean_up(db: AsyncConnection, retention: Retention) -> None:
+    """Delete what has long been unused."""
+    seconds = (retention.vectors_s, retention.pins_s, retention.settled_s)
+    vectors_age, pins_age, settled = (timedelta(seconds=item) for item in seconds)
+    await db.execute("SELECT forget_unused(%s)", (vectors_age,))
+    await db.execute("SELECT forget_pins(%s, %s, %s)", (pins_age, settled, retention.pins_most))
 
 
 async def set_enabled(db: AsyncConnection, scope: Scope, key: str, enabled: bool) -> None:

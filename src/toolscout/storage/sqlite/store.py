@@ -2,7 +2,7 @@
 
 A publication is one transaction. A reader, and a process killed at any moment, finds either the old generation or the
 new one, never a mixture. A publication replaces the segment of its scope alone. Several processes may share a file:
-each notices a new generation by SQLite's change counter.
+each notices a new generation by SQLite's change counter, and another file in the place of its own by its number.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +27,7 @@ from toolscout.models import (
     Overview,
     Publication,
     Record,
+    Retention,
     Scope,
     Server,
     Tool,
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
     from toolscout.storage.index.snapshot import Snapshot
 
 _Result = TypeVar("_Result")
+_FileId = tuple[int, int]
 _UNREADABLE = -2
+_CLEAN_UP_S = 3_600.0
 _CHECK_RIGHTS = "check the owner and mode of {} and of its folder"
 
 
@@ -56,7 +60,11 @@ class SqliteStore:
         self._worker = ThreadPoolExecutor(1, "toolscout-store")
         self._connection: sqlite3.Connection | None = None
         self._watch: sqlite3.Connection | None = None
+        self._opened_file: _FileId | None = None
+        self._logs: dict[Path, _FileId] = {}
+        self._loaded_file: _FileId | None = None
         self._seen_version = -1
+        self._clean_up_at = 0.0
         self._stale = False
         self._segments: SegmentCache | None = None
         self._reload: asyncio.Task[None] | None = None
@@ -68,12 +76,14 @@ class SqliteStore:
         await self._run(self._open)
         self._segments = SegmentCache(self._access, max_rows=self._settings.loaded_tools)
         self._seen_version = self._version()
+        self._loaded_file = self._opened_file
         await self._load(Scope())
 
     async def close(self) -> None:
         """Close the file."""
         if self._reload:
             await asyncio.gather(self._reload, return_exceptions=True)
+        self._opened_file = None  # it is closed, whether or not it is still there
         await self._run(self._close)
         await asyncio.to_thread(self._worker.shutdown)
 
@@ -105,9 +115,14 @@ class SqliteStore:
         """Store records."""
         await self._run(lambda: writes.put_records(self.connection, records, replace=replace))
 
+    async def remove_record(self, kind: str, scope: Scope, name: str) -> None:
+        """Remove one record."""
+        await self._run(lambda: writes.remove_record(self.connection, kind, scope, name))
+
     async def overview(self, caller: Caller) -> Overview:
         """Return the totals of what the caller may see."""
-        return (await self._current(caller)).overview(caller, stale=self._stale)
+        snapshot = await self._current(caller)
+        return snapshot.overview(caller, stale=self._stale or _file_id(self._path) != self._opened_file)
 
     async def stamps(self, scope: Scope, server: str) -> Mapping[str, str]:
         """Return the stamp of each published tool of a server, by key."""
@@ -137,9 +152,18 @@ class SqliteStore:
         """Store vectors in half precision, by model and text hash."""
         await self._run(lambda: writes.add_vectors(self.connection, model_id, text_hashes, vectors, self._where))
 
+    async def clean_up(self, retention: Retention) -> None:
+        """Delete the vectors and pins of tools that are long gone."""
+        await self._run(lambda: writes.clean_up(self.connection, retention))
+
     async def publish(self, publication: Publication) -> int:
-        """Replace whole servers in one transaction, and load the result."""
-        return await self._change(lambda: writes.publish(self.connection, publication))
+        """Replace whole servers in one transaction, and load the result. Once an hour, clean up after that."""
+        generation = await self._change(lambda: writes.publish(self.connection, publication))
+        if time.monotonic() >= self._clean_up_at:
+            self._clean_up_at = time.monotonic() + _CLEAN_UP_S
+            with suppress(StoreError):
+                await self.clean_up(Retention(pins_s=self._settings.pins_kept_days * 86_400))
+        return generation
 
     async def remove_server(self, scope: Scope, server: str) -> int:
         """Remove a server and its tools."""
@@ -192,10 +216,33 @@ class SqliteStore:
     def _open(self) -> None:
         if self._path:
             _create_private(self._path)
+        file = _file_id(self._path)
         self._connection = self._connect()
         migrate(self._connection, self._where)
         if self._path:
             self._watch = self._connect()
+            logs = [self._path.with_name(self._path.name + suffix) for suffix in ("-wal", "-shm")]
+            self._logs = {log: log_id for log in logs if (log_id := _file_id(log))}
+        self._opened_file = file
+
+    def _follow_file(self) -> None:
+        """Open the file that took the place of the open one, as a restored copy does. Fail while there is none.
+
+        The log of the old file is written back to it and removed: SQLite would read the new file with it.
+        """
+        file = _file_id(self._path)
+        if self._opened_file in (None, file):
+            return
+        if file is None:
+            raise StoreError(f"{self._where} is gone", hint="put the file back, or restart to begin with an empty one")
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint")
+        self._close()
+        for log, log_id in self._logs.items():
+            if _file_id(log) == log_id:
+                log.unlink()
+        self._open()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -248,6 +295,12 @@ class SqliteStore:
     async def _current(self, caller: Caller) -> Snapshot:
         """Return the newest loaded generation. One that another process published is loaded in the background."""
         segments = self.segments
+        if _file_id(self._path) not in (None, self._opened_file):
+            await self._run(self._follow_file)
+        if self._loaded_file != self._opened_file:
+            self._loaded_file = self._opened_file
+            for scope in segments.loaded():
+                segments.drop(scope)
         if self._version() != self._seen_version and (self._reload is None or self._reload.done()):
             self._reload = asyncio.create_task(self._catch_up())
         while missing := segments.missing(caller.scope):
@@ -256,8 +309,9 @@ class SqliteStore:
 
     def _version(self) -> int:
         """Read SQLite's change counter. In WAL mode that takes microseconds and never waits: no thread is needed."""
+        watch = self._watch  # the store's thread may close it and open another
         try:
-            return int(self._watch.execute("PRAGMA data_version").fetchone()[0]) if self._watch else -1
+            return int(watch.execute("PRAGMA data_version").fetchone()[0]) if watch else -1
         except sqlite3.Error:
             return _UNREADABLE
 
@@ -272,6 +326,7 @@ class SqliteStore:
 
         def guarded() -> _Result:
             try:
+                self._follow_file()
                 return work()
             except sqlite3.Error as error:
                 raise StoreError(f"{self._where}: {error}", hint=_hint(error, self._where)) from error
@@ -279,6 +334,15 @@ class SqliteStore:
                 raise StoreError(f"{self._where}: {error}", hint=_CHECK_RIGHTS.format(self._where)) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._worker, guarded)
+
+
+def _file_id(path: Path | None) -> _FileId | None:
+    """Return what tells one file from another that takes its place under the same name. None if there is none."""
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if status else None
 
 
 def _hint(error: sqlite3.Error, where: str) -> str:

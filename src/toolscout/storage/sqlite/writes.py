@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolscout.errors import DimensionError, ToolNotFoundError
-from toolscout.models import Publication, Record, Scope
+from toolscout.models import Publication, Record, Retention, Scope
 from toolscout.storage.columns import scope_columns, write_definition, write_facets
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
-_UNUSED_VECTORS_S = 7 * 86_400
 _PUT_SERVER = """
     INSERT INTO servers VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
@@ -24,6 +23,28 @@ _PUT_SWITCH = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)"
 _NEXT = "UPDATE catalogue SET generation = generation + 1"
 _SHOW = "INSERT OR REPLACE INTO scopes SELECT ?, ?, generation FROM catalogue"
 _SHOW_ALL = "UPDATE scopes SET generation = (SELECT generation FROM catalogue)"
+_KEEP_PINS = """
+    DELETE FROM gone_pins AS g WHERE EXISTS (
+        SELECT 1 FROM tools t WHERE t.tenant = g.tenant AND t.owner = g.owner AND t.key = g.name)
+"""
+_MARK_PINS = """
+    INSERT OR IGNORE INTO gone_pins SELECT tenant, owner, name, ? FROM records r
+    WHERE kind = 'pin' AND json_extract(body, '$.verdict') = 'seen' AND NOT EXISTS (
+        SELECT 1 FROM tools t WHERE t.tenant = r.tenant AND t.owner = r.owner AND t.key = r.name)
+"""
+_DELETE_PINS = """
+    DELETE FROM records
+    WHERE kind = 'pin' AND json_extract(body, '$.verdict') = 'seen' AND (tenant, owner, name) IN (
+        SELECT tenant, owner, name FROM (
+            SELECT *, row_number() OVER (
+                PARTITION BY tenant, owner, substr(name, 1, instr(name, '__')) ORDER BY since, name) AS place
+            FROM gone_pins)
+        WHERE since <= ? OR since <= ? AND place > ?)
+"""
+_UNMARK_PINS = """
+    DELETE FROM gone_pins WHERE (tenant, owner, name) NOT IN (
+        SELECT tenant, owner, name FROM records WHERE kind = 'pin')
+"""
 _CLOCK_AHEAD_S = 300.0
 _LEASE = """
     INSERT INTO leases VALUES (?, ?, ?)
@@ -82,10 +103,7 @@ def publish(db: sqlite3.Connection, publication: Publication) -> int:
         db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         switches = [(*owner, key, enabled) for key, enabled in publication.switches.items()]
         db.executemany(_PUT_SWITCH, switches)
-        db.execute(
-            "DELETE FROM vectors WHERE added_at < ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
-            (time.time() - _UNUSED_VECTORS_S,),
-        )
+        db.execute(_KEEP_PINS)
         db.execute(_NEXT)
         db.execute("UPDATE catalogue SET model_id = ?", (publication.model_id,))
         db.execute(_SHOW, owner)
@@ -109,6 +127,20 @@ def remove(db: sqlite3.Connection, scope: Scope, server: str | None = None) -> i
         db.execute(_NEXT)
         db.execute(_SHOW, owner)
         return int(before - db.execute(count, owner).fetchone()[0])
+
+
+def clean_up(db: sqlite3.Connection, retention: Retention) -> None:
+    """Delete the vectors and pins of tools that are long gone."""
+    now = time.time()
+    with _transaction(db):
+        db.execute(
+            "DELETE FROM vectors WHERE added_at <= ? AND text_hash NOT IN (SELECT text_hash FROM tools)",
+            (now - retention.vectors_s,),
+        )
+        db.execute(_KEEP_PINS)
+        db.execute(_MARK_PINS, (now,))
+        db.execute(_DELETE_PINS, (now - retention.pins_s, now - retention.settled_s, retention.pins_most))
+        db.execute(_UNMARK_PINS)
 
 
 def set_enabled(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -> None:
@@ -148,6 +180,13 @@ def put_records(db: sqlite3.Connection, records: Sequence[Record], *, replace: b
     ]
     with _transaction(db):
         db.executemany(f"{verb} INTO records VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def remove_record(db: sqlite3.Connection, kind: str, scope: Scope, name: str) -> None:
+    """Remove one record."""
+    values = (kind, *scope_columns(scope), name)
+    with _transaction(db):
+        db.execute("DELETE FROM records WHERE kind = ? AND tenant = ? AND owner = ? AND name = ?", values)
 
 
 class _transaction:  # noqa: N801 - used as a keyword

@@ -1,0 +1,211 @@
+"""`toolscout login`, `logout` and `accounts`: sign in to servers, sign out, and see where you are signed in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolscout.cli import options
+from toolscout.cli.dates import ago, iso_time
+
+if TYPE_CHECKING:
+    from toolscout.config import Config, ServerConfig
+    from toolscout.models import Account
+    from toolscout.scout import Scout
+    from toolscout.scout.accounts import Accounts
+
+ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="The server, as the config or `doctor` names it.")]
+
+
+def login(
+    server: ServerName,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link, and open no browser.")] = False,
+    device_code: Annotated[
+        bool,
+        typer.Option("--device-code", help="Enter a code on another device, if the server's issuer offers it."),
+    ] = False,
+    config: options.ConfigFiles = None,
+    store: options.Store = None,
+) -> None:
+    """Sign in to a server that asks for it. A running gateway uses the account at once.
+
+    Your browser opens at the server's issuer, and comes back to a page on this machine. If the browser is on another
+    machine, for example over SSH, copy the address that it ends at and paste it here.
+
+    Example: `toolscout login github`
+    """
+    account = options.run(_login(server, config or [], store, browser=not no_browser, device_code=device_code))
+    _say(f"You are signed in to {account.server} at {account.issuer}.")
+
+
+def logout(server: ServerName, config: options.ConfigFiles = None, store: options.Store = None) -> None:
+    """Sign out: delete the tokens of a server here, and revoke them at its issuer.
+
+    Example: `toolscout logout github`
+    """
+    revoked = options.run(_logout(server, config or [], store))
+    _say(
+        f"You are signed out of {server}."
+        if revoked
+        else f"You are signed out of {server} here. Its issuer did not revoke the tokens: they end by themselves."
+    )
+
+
+def accounts(store: options.Store = None, json: options.Json = False) -> None:
+    """Show where people are signed in, without any token.
+
+    Example: `toolscout accounts`
+    """
+    from toolscout.cli.output import print_json
+
+    async def work() -> list[Account]:
+        from toolscout.scout import Scout
+
+        async with Scout.open(store=options.existing(store)) as scout:
+            return await _accounts(scout).stored.find_all()
+
+    found = options.run(work())
+    if json:
+        print_json({"accounts": [_row(account) for account in found]})
+    else:
+        _show(found)
+
+
+async def _login(name: str, files: list[Path], store: str | None, *, browser: bool, device_code: bool) -> Account:
+    from toolscout.models import Scope
+    from toolscout.scout import Scout
+
+    async with Scout.open(settings=options.operating(store)) as scout:
+        accounts = _accounts(scout)
+        slug, server = await accounts.find_server(_config(files), name)
+        if device_code:
+            return await accounts.sign_in_with_device(
+                slug, server, Scope(), lambda code: _say(f"Open {code.whole_link or code.link} and enter {code.code}")
+            )
+        return await _sign_in(accounts, slug, server, browser=browser)
+
+
+async def _sign_in(accounts: Accounts, slug: str, server: ServerConfig, *, browser: bool) -> Account:
+    from toolscout.errors import SignInError, ToolscoutError
+    from toolscout.gateway.loopback_callback import listening
+    from toolscout.models import Scope
+
+    async with listening() as callback:
+        pending = await accounts.begin(slug, server, Scope(), callback.redirect_uri)
+        callback.state = pending.state
+        _say("Open this link to sign in:")
+        typer.echo(pending.link)
+        if browser and _has_browser():
+            import webbrowser
+
+            webbrowser.open(pending.link)
+        else:
+            _say("If the browser is on another machine, paste the address that it ends at:")
+        callback.read_terminal()
+        try:
+            answer = await callback.answer(pending.lasts_s)
+        except TimeoutError:
+            raise SignInError("nobody signed in in time", hint="begin again") from None
+        try:
+            account = await accounts.finish(server, pending, answer)
+        except ToolscoutError as error:
+            callback.fail(error)
+            raise
+        callback.tell(f"You are signed in to {server.title}")
+        return account
+
+
+async def _logout(name: str, files: list[Path], store: str | None) -> bool:
+    from toolscout.errors import SignInError
+    from toolscout.models import Scope
+    from toolscout.scout import Scout
+
+    async with Scout.open(settings=options.operating(options.existing(store))) as scout:
+        accounts = _accounts(scout)
+        slug, server = await accounts.find_server(_config(files), name)
+        account = await accounts.stored.find(Scope(), slug)
+        if account is None:
+            raise SignInError(f"nobody is signed in to {name}", hint="`toolscout accounts` shows where you are")
+        return await accounts.sign_out(account, server)
+
+
+def _accounts(scout: Scout) -> Accounts:
+    accounts = scout.servers.accounts
+    assert accounts is not None  # noqa: S101 - a scout has a store
+    return accounts
+
+
+def _config(files: list[Path]) -> Config:
+    from toolscout.cli.serve import config_files
+    from toolscout.config import read_config
+    from toolscout.errors import ConfigError
+
+    found = config_files(files)
+    if not found:
+        raise ConfigError("there is no config file", hint="name the file that lists the server: --config mcp.json")
+    return read_config(found, partial=True)
+
+
+def _has_browser() -> bool:
+    """Tell whether a browser that opens here would be seen: not over SSH, and not without a screen."""
+    if os.environ.get("SSH_CONNECTION"):
+        return False
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def _say(text: str) -> None:
+    from toolscout.cli.output import console, safe
+
+    console().print(safe(text), soft_wrap=True, highlight=False)
+
+
+def _show(accounts: list[Account]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from toolscout.cli.output import console, safe
+
+    if not accounts:
+        console().print("Nobody is signed in. Sign in to a server with `toolscout login SERVER`.")
+        return
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for title in ("server", "state", "whose", "issuer", "scopes", "since"):
+        table.add_column(title, overflow="fold")
+    for account in accounts:
+        whose = f"{account.scope.owner} of {account.scope.tenant}" if account.scope.owner else account.scope.tenant
+        style = "green" if _state(account) == "signed in" else "red"
+        table.add_row(
+            safe(account.server),
+            Text(_state(account), style=style),
+            safe(whose),
+            safe(account.issuer),
+            safe(account.granted),
+            Text(ago(account.signed_in_at)),
+        )
+    console().print(table)
+
+
+def _state(account: Account) -> str:
+    import time
+
+    ended = account.expires_at is not None and account.expires_at < time.time() and not account.refresh_token
+    return "needs login" if account.refused or ended else "wants more scopes" if account.wanted else "signed in"
+
+
+def _row(account: Account) -> dict[str, Any]:
+    return {
+        "server": account.server,
+        "state": _state(account).replace(" ", "_"),
+        "tenant": account.scope.tenant,
+        "user": account.scope.owner,
+        "issuer": account.issuer,
+        "scopes": account.granted.split(),
+        "wanted_scopes": account.wanted.split(),
+        "signed_in_at": iso_time(account.signed_in_at),
+        "expires_at": iso_time(account.expires_at),
+    }

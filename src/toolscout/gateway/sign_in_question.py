@@ -1,0 +1,92 @@
+"""A call that needs a sign-in: a client that can open links shows one to the person, and the call goes on after it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from toolscout.errors import SignInRequiredError, ToolscoutError
+from toolscout.gateway.connect import public_origin
+from toolscout.gateway.loopback_callback import listening
+from toolscout.models import Caller, Scope
+from toolscout.ports import Upstream
+from toolscout.scout import Scout
+from toolscout.settings import Settings
+
+WAIT_S: Final = 120.0
+"""How long a call waits for the person."""
+
+_PAUSE_S = 0.2
+_ASK = "elicitation/create"
+
+
+class SignInQuestions:
+    """Sends the link of a sign-in to the person behind a call, by URL elicitation."""
+
+    def __init__(self, scout: Scout, settings: Settings, *, authenticated: bool) -> None:
+        self._scout = scout
+        self._public = public_origin(settings)
+        self._authenticated = authenticated
+
+    async def signed_in(self, server: str, caller: Caller, upstream: Upstream, error: SignInRequiredError) -> bool:
+        """Ask the person to sign in to a server. Return whether they did, so that the call can be sent."""
+        elicitation = upstream.capabilities.get("elicitation")
+        config = self._scout.servers.config_of(server)
+        if not isinstance(elicitation, Mapping) or "url" not in elicitation or config is None:
+            return False
+        if not self._authenticated:
+            return await self._sign_in_here(server, upstream, error)
+        if not config.per_user or not self._public:
+            return False  # the gateway's own account is the operator's
+        asked_at = time.time()
+        if not await _accepts(upstream, f"{self._public}/connect/{server}", error):
+            return False
+        return await self._has_account(server, caller.scope, asked_at)
+
+    async def _sign_in_here(self, server: str, upstream: Upstream, error: SignInRequiredError) -> bool:
+        """Sign in the person of this machine, with a callback on loopback."""
+        accounts, config = self._scout.servers.accounts, self._scout.servers.config_of(server)
+        if accounts is None or config is None:
+            return False
+        async with listening() as callback:
+            try:
+                pending = await accounts.begin(server, config, Scope(), callback.redirect_uri)
+            except ToolscoutError:
+                return False
+            callback.state = pending.state
+            if not await _accepts(upstream, pending.link, error):
+                return False
+            try:
+                account = await accounts.finish(config, pending, await callback.answer(WAIT_S))
+            except TimeoutError:
+                return False
+            except ToolscoutError as failure:
+                callback.fail(failure)
+                raise
+            callback.tell(f"You are signed in to {config.title}")
+        return await self._has_account(server, Scope(), account.signed_in_at)
+
+    async def _has_account(self, server: str, scope: Scope, since: float) -> bool:
+        """Wait until a user has signed in, and the server is connected."""
+        accounts = self._scout.servers.accounts
+        ends = time.monotonic() + WAIT_S
+        while accounts is not None and time.monotonic() < ends:
+            account = await accounts.stored.find(scope, server)
+            live = self._scout.servers.get(server)
+            if account is not None and account.signed_in_at >= since and live and live.status.state == "ready":
+                return True
+            await asyncio.sleep(_PAUSE_S)
+        return False
+
+
+async def _accepts(upstream: Upstream, link: str, error: SignInRequiredError) -> bool:
+    question = {
+        "mode": "url",
+        "elicitationId": secrets.token_urlsafe(16),
+        "url": link,
+        "message": error.message.removesuffix("; nothing was sent"),
+    }
+    return (await upstream.ask(_ASK, question)).get("action") == "accept"

@@ -1,0 +1,216 @@
+"""Accounts at servers: people sign in and out, and see where they are signed in. Each change leaves an audit line."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolscout.config import Config, ServerConfig
+from toolscout.errors import SignInError, StoreError, UnknownServerError
+from toolscout.models import ACCOUNT_KIND, Account, Scope
+from toolscout.ports import Store
+from toolscout.settings import Settings
+from toolscout.suggestions import did_you_mean
+from toolscout.telemetry import AuditLog
+from toolscout.tool_keys import assign_slugs
+
+if TYPE_CHECKING:
+    from toolscout.downstream.sign_in.account_store import AccountStore
+    from toolscout.downstream.sign_in.device_code import DeviceCode
+    from toolscout.downstream.sign_in.flow import PendingSignIn
+
+_PENDING = "sign_in"
+_ASK_S = 5.0
+
+
+class Accounts:
+    """The accounts of all tenants and users."""
+
+    def __init__(self, store: Store, settings: Settings, audit: AuditLog) -> None:
+        self._store = store
+        self._settings = settings
+        self._audit = audit
+
+    @cached_property
+    def stored(self) -> AccountStore:
+        """The accounts in the store."""
+        from toolscout.downstream.sign_in.account_store import AccountStore
+        from toolscout.token_cipher import open_cipher
+
+        return AccountStore(self._store, lambda: open_cipher(self._settings))
+
+    async def slugs(self, config: Config) -> dict[str, ServerConfig]:
+        """Return the servers of a config by the slugs that a gateway on this store gives them."""
+        titles = {server.key: server.title for server in await self._store.servers(Scope())}
+        by_title = {server.title: server for server in config.servers}
+        return {slug: by_title[title] for title, slug in assign_slugs(by_title, titles).items()}
+
+    async def find_server(self, config: Config, name: str) -> tuple[str, ServerConfig]:
+        """Return the slug and the config of a server that people can sign in to, by its slug or its title."""
+        servers = await self.slugs(config)
+        found = next((slug for slug, server in servers.items() if name in (slug, server.title)), None)
+        if found is None:
+            raise UnknownServerError(
+                f"no server of the config is called {name!r}",
+                hint="name it as in the config file, or name the file with --config",
+                suggestions=did_you_mean(name, list(servers)),
+            )
+        if not servers[found].allows_sign_in:
+            raise SignInError(
+                f"nobody signs in to {name}", hint="it is a command, or its config already holds its credentials"
+            )
+        return found, servers[found]
+
+    async def begin(
+        self,
+        server: str,
+        config: ServerConfig,
+        scope: Scope,
+        redirect_uri: str,
+        *,
+        browser: str = "",
+        metadata_url: str | None = None,
+    ) -> PendingSignIn:
+        """Begin a sign-in: find the issuer, and register with it where needed. `link` is what the person opens."""
+        from toolscout.downstream.sign_in import flow
+        from toolscout.downstream.sign_in.issuers import IssuerClient, challenge_of, discover
+
+        await self._check_key()
+        async with IssuerClient(config, self._settings) as client:
+            issuer = await discover(client, await challenge_of(client))
+            known = await flow.client_for(client, issuer, redirect_uri, metadata_url)
+        return flow.begin(
+            issuer,
+            known,
+            scope=scope,
+            server=server,
+            config=config,
+            redirect_uri=redirect_uri,
+            before=await self._before(scope, server, config),
+            browser=browser,
+        )
+
+    async def finish(self, config: ServerConfig, pending: PendingSignIn, answer: Mapping[str, str]) -> Account:
+        """End a sign-in with the issuer's answer, and store the account."""
+        from toolscout.downstream.sign_in import flow
+        from toolscout.downstream.sign_in.issuers import IssuerClient
+
+        async with IssuerClient(config, self._settings) as client:
+            account = await flow.finish(client, pending, answer)
+        await self._put(account)
+        return account
+
+    async def keep_pending(self, pending: PendingSignIn) -> None:
+        """Keep a sign-in that any replica may end. Those that nobody ended in time are removed."""
+        record = self.stored.seal(_PENDING, pending.scope, _state_digest(pending.state), asdict(pending))
+        await self._store.put_records([replace(record, body={**record.body, "at": pending.began_at})])
+        for other in await self._store.records(_PENDING):
+            if time.time() - float(other.body.get("at", 0)) > pending.lasts_s:
+                await self._store.remove_record(_PENDING, other.scope, other.name)
+
+    async def take_pending(self, state: str, browser: str) -> PendingSignIn:
+        """Return the sign-in that an answer belongs to, once, and only for the browser that began it."""
+        from toolscout.downstream.sign_in.flow import PendingSignIn
+
+        name = _state_digest(state)
+        record = await self._store.record(_PENDING, name)
+        if record is None:
+            raise SignInError("this sign-in has ended already", hint="begin again")
+        pending = PendingSignIn(**{**self.stored.unseal(record), "scope": record.scope})
+        if not secrets.compare_digest(pending.browser, browser):
+            raise SignInError("this sign-in did not begin in this browser", hint="begin again in this browser")
+        if not await self._store.lease(f"sign_in:{name}", secrets.token_hex(8), pending.lasts_s):
+            raise SignInError("this sign-in has ended already", hint="begin again")
+        await self._store.remove_record(_PENDING, record.scope, name)
+        return pending
+
+    async def users_of(self, server: str) -> list[Scope]:
+        """Return whose accounts there are at a server."""
+        return [record.scope for record in await self._store.records(ACCOUNT_KIND, None, f"{server} ")]
+
+    async def sign_in_with_device(
+        self, server: str, config: ServerConfig, scope: Scope, show: Callable[[DeviceCode], None]
+    ) -> Account:
+        """Sign in with a code that the person enters on another device. `show` gets it. Waits for the person."""
+        from toolscout.downstream.sign_in.device_code import sign_in_with_device
+        from toolscout.downstream.sign_in.issuers import IssuerClient, challenge_of, discover
+
+        await self._check_key()
+        async with IssuerClient(config, self._settings) as client:
+            issuer = await discover(client, await challenge_of(client))
+            before = await self._before(scope, server, config)
+            account = await sign_in_with_device(client, issuer, scope=scope, server=server, before=before, show=show)
+        await self._put(account)
+        return account
+
+    async def sign_out(self, account: Account, config: ServerConfig | None) -> bool:
+        """Remove an account, and revoke its tokens. Return whether the issuer revoked them."""
+        from toolscout.downstream.sign_in.issuers import IssuerClient
+        from toolscout.downstream.sign_in.token_requests import revoke
+
+        async with self.stored.changing(account.scope, account.server):
+            # Its tokens may have been renewed since it was read.
+            account = await self.stored.find(account.scope, account.server) or account
+            await self.stored.remove(account)
+        self._audit.write_act("accounts.sign_out", account.scope, server=account.server)
+        if config is None:
+            return False
+        async with IssuerClient(config, self._settings) as client:
+            return await revoke(client, account)
+
+    async def forget_server(self, scope: Scope, server: str) -> None:
+        """Remove the accounts of a server that was removed for one user, or for a whole tenant."""
+        for record in await self._store.records(ACCOUNT_KIND, None, f"{server} "):
+            if record.scope == scope or (scope.owner is None and record.scope.tenant == scope.tenant):
+                await self._store.remove_record(ACCOUNT_KIND, record.scope, record.name)
+
+    async def rotate_key(self) -> int:
+        """Encrypt all accounts with the newest key. Return how many had an older one."""
+        count = await self.stored.reseal()
+        self._audit.write_act("accounts.rotate_key", count=count)
+        return count
+
+    async def _put(self, account: Account) -> None:
+        async with self.stored.changing(account.scope, account.server):
+            await self.stored.put(account)
+        self._audit.write_act("accounts.sign_in", account.scope, server=account.server, issuer=account.issuer)
+
+    async def _before(self, scope: Scope, server: str, config: ServerConfig) -> Account | None:
+        try:
+            account = await self.stored.find(scope, server)
+        except StoreError:  # encrypted with a key that is lost
+            return None
+        return account if account is not None and account.url == config.url else None
+
+    async def _check_key(self) -> None:
+        """Fail before the person signs in if what they get could not be stored."""
+        self.stored.seal(_PENDING, Scope(), "check", {})
+
+
+async def find_sign_ins(config: Config, settings: Settings) -> list[str]:
+    """Ask the servers of a config, without credentials, and return the slugs of those that want people to sign in."""
+    from toolscout.downstream.sign_in.issuers import IssuerClient, challenge_of, names_issuer
+
+    async def wants(server: ServerConfig) -> bool:
+        try:
+            async with asyncio.timeout(_ASK_S), IssuerClient(server, settings) as client:
+                challenge = await challenge_of(client)
+                return challenge is not None and await names_issuer(client, challenge)
+        except (SignInError, TimeoutError):
+            return False
+
+    # A server with headers has credentials of another kind, which are not sent here.
+    asked = (server for server in config.servers if server.enabled and not server.problem and not server.headers)
+    servers = [server for server in asked if server.allows_sign_in]
+    answers = await asyncio.gather(*(wants(server) for server in servers))
+    return [server.server.key for server, answer in zip(servers, answers, strict=True) if answer]
+
+
+def _state_digest(state: str) -> str:
+    return hashlib.sha256(state.encode()).hexdigest()

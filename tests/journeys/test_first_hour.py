@@ -1,0 +1,169 @@
+"""The first hour of a new user: a clone, an empty home, and the README's commands in their order.
+
+Nothing is prepared and no variable is set. What `make demo` installs comes from the cache of the set-up, where it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from guarantees import guarantee
+from pages import COLUMNS, README, ROOT, blocks, check
+from toolscout.config import ServerConfig
+from waiting import eventually
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.docs,
+    pytest.mark.skipif(sys.platform == "win32", reason="the README's commands are those of a POSIX shell"),
+]
+
+HERE_ONLY = (".git", ".venv", ".tools", "build", "dist", "__pycache__", ".*_cache", ".hypothesis")
+INSTALLING = re.compile(r"(?:PIP|UV|SSL|REQUESTS|NODE)_\w+|\w+_PROXY", re.I)
+"""Variables that a machine may need to reach its package index."""
+
+WAIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class NewUser:
+    """A clone of the repository and an empty home."""
+
+    clone: Path
+    home: Path
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        path = f"{self.clone / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        return {"HOME": str(self.home), "PATH": path, "COLUMNS": COLUMNS, "PYTHONUTF8": "1"}
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run what the user types, and return what it prints."""
+        if program == "make":
+            printed = self._run([program, *arguments], self.clone, {**self.environment, **installing()})
+            return printed[printed.index("128 tools") :]  # before that, it sets up
+        command = [program, *arguments]
+        if program == "python":
+            (self.folder / "program.py").write_text(arguments[0], "utf-8")
+            command = ["python", "-W", "error", "program.py"]
+        return self._run(command, self.folder, self.environment)
+
+    def _run(self, command: list[str], folder: Path, environment: Mapping[str, str]) -> str:
+        command = [shutil.which(command[0], path=environment["PATH"]) or command[0], *command[1:]]
+        ran = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            cwd=folder,
+            env=environment,
+            encoding="utf-8",
+        )
+        nothing = "No agent host on this machine" in ran.stdout
+        assert ran.returncode == (1 if nothing else 0), f"{command}: {ran.stdout}"
+        return ran.stdout
+
+
+def installing() -> dict[str, str]:
+    """Return what the set-up of this checkout has: its variables, and the cache of its uv."""
+    variables = {name: value for name, value in os.environ.items() if INSTALLING.fullmatch(name)}
+    uv = ROOT / ".tools" / "bin" / "uv"
+    if not uv.exists():
+        return variables
+    cache = subprocess.run([uv, "cache", "dir"], capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+    return {**variables, "UV_CACHE_DIR": cache}
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> NewUser:
+    """Give a new user, who has not typed anything yet."""
+    base = tmp_path_factory.mktemp("first-hour")
+    user = NewUser(base / "toolscout", base / "home", base / "work")
+    shutil.copytree(ROOT, user.clone, ignore=shutil.ignore_patterns(*HERE_ONLY))
+    if (ROOT / ".tools").exists():
+        (user.clone / ".tools").symlink_to(ROOT / ".tools")
+    user.home.mkdir()
+    user.folder.mkdir()
+    return user
+
+
+@pytest.fixture(scope="module")
+def reader(user: NewUser) -> NewUser:
+    """Give a user who has typed everything that the README says, and has seen what it shows."""
+    for block in blocks(README):
+        check(block, user.run)
+    return user
+
+
+def test_the_readmes_commands_run_in_order_and_print_what_is_shown(reader: NewUser) -> None:
+    seen = reader.run("toolscout", "list", "--as", "ann", "--group", "engineering", "--json")
+    assert json.loads(seen)["metadata"]["total"] == 128, "the user of the README's key sees the tools"
+
+
+@guarantee("private:offline")
+def test_no_file_is_written_outside_of_toolscouts_own_folders(reader: NewUser) -> None:
+    files = {path.relative_to(reader.home) for path in reader.home.rglob("*") if path.is_file()}
+    assert {file.parts[:3] for file in files} == {(".local", "share", "toolscout")}
+
+
+async def test_serve_after_index_finds_the_tools_of_the_default_store_and_says_what_is_missing(
+    reader: NewUser,
+) -> None:
+    command = StdioServerParameters(
+        command=str(reader.clone / ".venv" / "bin" / "toolscout"), args=["serve"], env=reader.environment
+    )
+    log = reader.folder / "serve.log"
+    with log.open("w", encoding="utf-8") as errors:
+        async with Client(stdio_client(command, errlog=errors)) as client:
+            found = (await client.call_tool("search_tools", {"query": "refund a customer"})).structured_content
+            assert found["tools"][0]["key"] == "stripe__create_refund"
+            arguments = {"payment_intent": "pi_1"}
+            called = await client.call_tool("call_tool", {"name": "stripe__create_refund", "arguments": arguments})
+    assert "toolscout serve --config mcp.json" in called.structured_content["error"]["hint"]
+    assert "tools can be found but not called" in log.read_text("utf-8")
+
+
+@guarantee("import:rights")
+async def test_a_host_that_was_imported_calls_its_server_and_gets_it_back(
+    reader: NewUser, time_server: ServerConfig
+) -> None:
+    file = reader.home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    entry = {"command": time_server.command, "args": list(time_server.args), "disabledTools": ["convert_time"]}
+    file.write_text(json.dumps({"mcpServers": {"time": entry}}, indent=4), "utf-8")
+    before = file.read_bytes()
+    assert "Cursor" in reader.run("toolscout", "import")
+    assert file.read_bytes() == before
+    reader.run("toolscout", "import", "--write")
+    (moved,) = json.loads(file.read_text("utf-8"))["mcpServers"].values()
+    host = {"HOME": str(reader.home), "PATH": os.defpath}
+    async with Client(StdioServerParameters(command=moved["command"], args=moved["args"], env=host)) as client:
+
+        async def keys() -> set[str]:
+            search = await client.call_tool("search_tools", {"query": "what time is it, convert time", "limit": 100})
+            return {tool["key"] for tool in search.structured_content["tools"]}
+
+        async def found() -> bool:
+            return "time__get_current_time" in await keys()
+
+        await eventually(found, WAIT_S)
+        assert "time__convert_time" not in await keys()
+        time = {"name": "time__get_current_time", "arguments": {"timezone": "Asia/Tokyo"}}
+        assert "Asia/Tokyo" in str((await client.call_tool("call_tool", time)).content)
+    reader.run("toolscout", "import", "--undo")
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
