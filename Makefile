@@ -15,7 +15,7 @@ DEMO := sqlite:///build/demo.db
 # Each process takes half of the tests in their order, so that fixtures of a file are set up once, and then helps out.
 PARALLEL := -n 2 --dist worksteal
 
-.PHONY: demo lint quick test coverage bench audit clean
+.PHONY: demo lint quick test coverage bench audit dist clean
 
 ## Set up, index the bundled sample and search it.
 demo: .venv/installed
@@ -49,6 +49,10 @@ bench: .venv/developing
 ## Known vulnerabilities of the locked dependencies; asks osv.dev.
 audit: .tools/uv-$(UV_VERSION)
 	$(UV) audit --frozen
+
+## Wheel and sdist, in dist/.
+dist: .tools/uv-$(UV_VERSION)
+	$(UV) build --out-dir dist
 
 .tools/uv-$(UV_VERSION):
 	$(PYTHON) -m venv .tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from benchmarks import trust, turns
-from benchmarks.gateway import auth, echo
+from benchmarks.gateway import auth, echo, rest, telemetry
 from benchmarks.quality import __main__ as quality
 from benchmarks.quality import languages, needs, people, resistance
 from benchmarks.registry import attach
@@ -18,9 +18,11 @@ asyncio.run(people.main())
 asyncio.run(languages.main())
 asyncio.run(needs.main())
 catalogue.main()
+rest.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
 asyncio.run(auth.measure())
+asyncio.run(telemetry.measure())
 asyncio.run(attach.measure())
 asyncio.run(turns.measure())
 trust.main()

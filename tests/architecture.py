@@ -42,15 +42,20 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("text", "words, stems, scripts, stop words, token counts"),
         Package("verbs", "what a request asks to be done, and what a tool's name says that it does", "text"),
         Package("printable", "texts of servers made safe for a terminal or a log"),
+        Package("loopback", "whether a host is this machine"),
         Package("tool_keys", "`<server>__<tool>`: slugs, keys, collisions"),
         Package("data", "rules and word lists that are shipped as files"),
         Package("sample", "a small bundled catalogue"),
         Package("jsonrpc_lines", "JSON-RPC messages, one a line, over a pipe"),
+        Package("parameter_names", "what other systems call a parameter"),
         Package("settings", "every limit and default, one environment variable each", "errors"),
-        Package("token_cipher", "encryption of tokens at rest, and its keys", "errors settings"),
+        Package("token_cipher", "encryption of tokens at rest", "errors settings"),
+        Package("token_keys", "where the keys of that encryption are", "errors settings token_cipher"),
         Package("fields", "values read from JSON and TOML, with the path of a wrong one", "errors"),
         Package("models", "frozen values that travel between the stages", "errors text"),
         Package("suggestions", "did you mean ...?", "errors models tool_keys"),
+        Package("definition_diff", "two definitions compared, and a change as JSON", "models"),
+        Package("retrieval_metrics", "retrieval quality on labelled requests", "errors models"),
         Package("schema_cost", "how long a check by a schema may take, at most"),
         Package("arguments", "arguments checked against a schema, and repaired", "errors models"),
     ),
@@ -58,19 +63,21 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("ports", "the Protocols that adapters implement", "models"),
         Package("policy", "who may see and call what; limits; claims; API keys", "errors models"),
         Package("config", "the operator's files, read into values", "errors fields models tool_keys"),
-        Package("telemetry", "audit log, events, redaction", "errors models"),
+        Package("telemetry", "audit log, events, metrics, spans, redaction", "errors models"),
         Package("chat", "the formats of the chat APIs", "errors models text"),
-        Package("mcp_tools", "an MCP tool made of a typed function", "arguments errors models suggestions"),
+        Package(
+            "mcp_tools", "an MCP tool made of a typed function", "arguments errors models parameter_names suggestions"
+        ),
         Package("sources", "tools from rows and from authors' providers", "errors models ports tool_keys"),
     ),
     "Adapters": (
         Package(
             "downstream",
             "connections to MCP servers",
-            "config errors jsonrpc_lines models ports settings token_cipher tool_keys",
+            "config errors jsonrpc_lines models ports settings telemetry token_cipher tool_keys",
         ),
         Package("storage", "SQLite, PostgreSQL and the index in memory", "errors models ports settings telemetry text"),
-        Package("embedding", "text to vectors", "errors models ports settings"),
+        Package("embedding", "text to vectors", "errors models ports settings telemetry"),
         Package("worker", "processes for work on strangers' text, which can be stopped", "ports"),
     ),
     "Pipelines": (
@@ -85,57 +92,75 @@ LAYERS: dict[str, tuple[Package, ...]] = {
             "chat data errors models ports settings suggestions telemetry text verbs",
         ),
         Package(
-            "execution", "a key and arguments to a result", "arguments errors models policy ports schema_cost telemetry"
+            "execution",
+            "a key and arguments to a result",
+            "arguments errors models policy ports schema_cost suggestions telemetry",
         ),
     ),
     "Centre": (
         Package(
             "scout",
             "the facade; the only place where adapters meet pipelines",
-            "chat config discovery downstream embedding errors execution indexing models policy ports settings sources "
-            "storage suggestions telemetry token_cipher tool_keys worker",
+            "chat config discovery downstream embedding errors execution indexing models parameter_names policy ports "
+            "settings sources "
+            "storage suggestions telemetry text token_keys tool_keys worker retrieval_metrics",
         ),
     ),
     "Entry points": (
         Package(
             "gateway",
             "the MCP server for agents",
-            "config errors jsonrpc_lines mcp_tools models policy ports scout settings tool_keys",
+            "config errors jsonrpc_lines loopback mcp_tools models policy ports scout settings telemetry tool_keys",
         ),
         Package(
             "registry",
             "`ToolRegistry` for authors of servers",
-            "arguments errors mcp_tools models ports scout settings sources suggestions",
+            "arguments errors mcp_tools models parameter_names ports scout settings sources suggestions",
         ),
         Package("testing", "a live server in memory, for tests of programs", "errors models ports tool_keys"),
+    ),
+    "Web": (
+        Package(
+            "api",
+            "the REST API for programs and the console",
+            "config definition_diff errors gateway models retrieval_metrics scout settings suggestions telemetry "
+            "tool_keys",
+        ),
+        Package(
+            "console",
+            "the web page for people, and its sessions",
+            "api config errors gateway models scout settings token_keys",
+        ),
     ),
     "Top": (
         Package("__init__", "the public API", "chat config errors models policy ports registry scout settings sources"),
         Package(
             "cli",
             "the `toolscout` command",
-            "config errors gateway models policy ports printable sample scout settings telemetry text "
-            "token_cipher tool_keys __init__",
+            "api config console definition_diff errors gateway loopback models policy ports printable "
+            "retrieval_metrics sample scout settings telemetry text token_cipher tool_keys __init__",
         ),
-        Package("sync", "`Scout` without asyncio", "scout"),
+        Package("sync", "`Scout` without asyncio", "errors scout"),
         Package("__main__", "`python -m toolscout`", "cli"),
     ),
 }
 PACKAGES = {package.name: package for layer in LAYERS.values() for package in layer}
 
 DRIVERS = {
+    "fastapi": "api",
     "h11": "gateway",
     "httpcore2": "downstream",
     "httpx2": "downstream embedding gateway",
     "jwt": "gateway",
     "mcp": "downstream gateway jsonrpc_lines registry sources",
     "onnxruntime": "embedding",
+    "opentelemetry": "telemetry",
     "psycopg": "storage",
     "rich": "cli",
     "sqlite3": "storage",
-    "starlette": "gateway registry",
+    "starlette": "api console gateway registry",
     "tokenizers": "embedding",
-    "tomlkit": "cli",
+    "tomlkit": "config",
     "typer": "cli",
     "uvicorn": "gateway",
     "yaml": "config",

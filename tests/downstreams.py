@@ -177,9 +177,9 @@ def bounded_memory(most_mib: int = 48) -> Iterator[None]:
     assert peak[0] - before < most_mib, f"grew by {peak[0] - before:.0f} MiB"
 
 
-def resident_mib() -> float:
-    """Return the resident memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+def resident_mib(pid: int | None = None) -> float:
+    """Return the resident memory of a process, by default this one."""
+    pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 

@@ -18,6 +18,8 @@ class FakeHttp(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
+    """Connections made at once wait here. With the default of 5, the kernel drops some of them on a busy machine."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -143,6 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
         if name == "echo":
             answer["result"] = {"content": [{"type": "text", "text": arguments.get("text", "ok")}]}
             self.reply(200, answer)
+        elif name == "error_32000":
+            error = {"jsonrpc": "2.0", "id": request, "error": {"code": -32000, "message": arguments["text"]}}
+            events = b"data: " + json.dumps(error).encode() + b"\n\n"
+            self.reply(200, *((events, "text/event-stream") if arguments.get("events") else (error,)))
         elif name == "hang":
             self.server.stopping.wait(arguments.get("seconds", 30))
         elif name == "drop":
@@ -177,6 +183,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.close_connection = True
             with suppress(OSError):
+                if arguments.get("resumable"):
+                    self.wfile.write(b"id: 7\nretry: 1\ndata:\n\n")
                 while not self.server.stopping.wait(0.02):
                     self.wfile.write(b": still here\n\n")
             self.server.ended.set()

@@ -138,6 +138,8 @@ def call(request, name, arguments, meta):
         ask_many(request, arguments["count"])
     elif name == "error":
         send({"id": request, "error": {"code": -32050, "message": "no such thing", "data": {"why": "because"}}})
+    elif name == "error_32000":
+        send({"id": request, "error": {"code": -32000, "message": arguments["text"]}})
     elif name == "long_error":
         send({"id": request, "error": {"code": -32050, "message": "m" * 500_000, "data": ["d" * 500_000]}})
     elif name == "quote_secret":

@@ -49,8 +49,8 @@ def ask(port: int, path: str) -> tuple[int, dict[str, Any]]:
 class Replica:
     """One process, on ports that it keeps over a restart."""
 
-    def __init__(self, folder: Path, store: str, number: int) -> None:
-        self.folder, self.store, self.number = folder, store, number
+    def __init__(self, folder: Path, store: str, number: int, *options: str) -> None:
+        self.folder, self.store, self.number, self.options = folder, store, number, options
         self.port, self.diagnostics = free_port(), free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.ready = False
@@ -65,6 +65,7 @@ class Replica:
         """Start the process. `until` waits until it is ready."""
         command = [sys.executable, "-m", "toolscout", "serve", "--config", str(self.folder / "mcp.json")]
         command += ["--store", self.store, "--http", str(self.port), "--diagnostics", str(self.diagnostics)]
+        command += self.options
         environment = {**os.environ, "TOOLSCOUT_DRAIN_S": "1", "TOOLSCOUT_EMBEDDER": "none"}
         with (self.folder / f"serve-{self.number}.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
@@ -81,6 +82,12 @@ class Replica:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return await asyncio.to_thread(self.process.wait, WAIT_S)
+
+    def end(self) -> None:
+        """End the process if it runs."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(WAIT_S)
 
     def log(self) -> str:
         """Return what it wrote."""
@@ -141,9 +148,7 @@ class Fleet:
     def end(self) -> None:
         """End whatever is left."""
         for replica in self.replicas:
-            if replica.process and replica.process.poll() is None:
-                replica.process.kill()
-                replica.process.wait(WAIT_S)
+            replica.end()
 
     @asynccontextmanager
     async def under_load(self, clients: int = 4) -> AsyncIterator[Load]:

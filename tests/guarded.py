@@ -14,6 +14,7 @@ from embedders import HashEmbedder
 from issuer import AUDIENCE, Issuer
 from scripted import Scripted
 from toolscout import Scout, Settings
+from toolscout.api import RestApi
 from toolscout.gateway.auth.authentication import authentication_for
 from toolscout.gateway.host_check import allowed_hosts
 from toolscout.gateway.http import make_app
@@ -116,6 +117,20 @@ class Guarded:
         """Return the names of the tools that a caller can list."""
         return [tool["name"] for tool in (await self.told(token, "tools/list"))["result"]["tools"]]
 
+    async def rest(
+        self, token: str | None, method: str, path: str, body: Any = None, **headers: str
+    ) -> httpx2.Response:
+        """Send one request to the REST API, whose paths begin with /api/v1 unless they say otherwise."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        url = self.url.removesuffix("/mcp") + (path if path.startswith("/api/") else f"/api/v1{path}")
+        return await self.http.request(method, url, json=body, headers=sent)
+
+    async def operator(self, tenant: str = "acme", user: str = "olga") -> str:
+        """Make an API key of an operator."""
+        return await self.key(tenant, user, scopes=["toolscout:operator"])
+
     async def key(self, tenant: str, user: str | None = None, **more: Any) -> str:
         """Make an API key."""
         return (await self.scout.api_keys.create(tenant=tenant, user=user, **more))[0]
@@ -134,6 +149,7 @@ async def guarded(
     issuer: Issuer | None = None,
     policy: Policy | None = None,
     surface: str = "compact",
+    rest: bool = False,
     **settings: Any,
 ) -> AsyncIterator[Guarded]:
     """Serve these servers, by tenant, to callers with an API key of the store or a token of the issuer."""
@@ -156,6 +172,7 @@ async def guarded(
         authentication = authentication_for(options, scout.api_keys.find, clock=clock)
         with bind("127.0.0.1", 0) as listening:
             port = listening.getsockname()[1]
-            app = make_app(gateway, options, allowed_hosts("127.0.0.1", port), authentication)
+            api = RestApi(scout, options, authenticated=True).behind if rest else None
+            app = make_app(gateway, options, allowed_hosts("127.0.0.1", port), authentication, api)
             async with serve_in_background(app, listening), httpx2.AsyncClient(timeout=WAIT_S) as http:
                 yield Guarded(f"http://127.0.0.1:{port}/mcp", scout, gateway, store, clock, http, all_servers)

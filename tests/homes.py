@@ -30,6 +30,8 @@ USER_FILES = {
     "junie": ".junie/mcp/mcp.json",
     "qwen": ".qwen/settings.json",
     "cline-cli": ".cline/data/settings/cline_mcp_settings.json",
+    "goose": ".config/goose/config.yaml",
+    "continue": ".continue/config.yaml",
 }
 SECTION = {host.name: host.section for host in HOSTS}
 

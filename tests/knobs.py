@@ -10,6 +10,7 @@ import os
 CASES = int(os.environ.get("TOOLSCOUT_TEST_CASES", "0"))
 KILLS = int(os.environ.get("TOOLSCOUT_TEST_KILLS", "0"))
 SLOW = bool(os.environ.get("TOOLSCOUT_TEST_SLOW"))
+SCREENSHOTS = os.environ.get("TOOLSCOUT_TEST_SCREENSHOTS", "")
 POSTGRES = os.environ.get("TOOLSCOUT_TEST_POSTGRES", "")
 
 

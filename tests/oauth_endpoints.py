@@ -22,7 +22,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oauth_grants import (
     DEVICE_CODE,
@@ -178,6 +178,7 @@ class Endpoints:
             "verification_uri_complete": f"{page}?user_code={device.user_code}",
             "expires_in": int(DEVICE_S),
             "interval": self.grants.switches.device_interval_s,
+            **self.grants.switches.device,
         }
         return JSONResponse(answer)
 
@@ -298,10 +299,20 @@ class Faults:
             if {name, "*"} & set(switches.down):
                 await Response("down", 503)(scope, receive, send)
                 return
+            if name in switches.answers:
+                status, body = switches.answers[name]
+                await JSONResponse(body, status)(scope, receive, send)
+                return
             if name in switches.redirect:
                 await RedirectResponse(switches.redirect[name])(scope, receive, send)
                 return
-        await self.app(scope, receive, send)
+
+        async def answer(message: Message) -> None:
+            while name in self.endpoints.grants.switches.late:  # noqa: ASYNC110 - a request lets it go
+                await asyncio.sleep(0.005)
+            await send(message)
+
+        await self.app(scope, receive, answer)
 
 
 async def _refused(_: HttpRequest, error: Exception) -> Response:

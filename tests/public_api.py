@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args, get_origin, get_overloads
 SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
 PUBLIC_MODULES = (
     "toolscout",
+    "toolscout.api",
     "toolscout.config",
     "toolscout.policy",
     "toolscout.sample",

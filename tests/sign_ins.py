@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx2
 
 from authorization_server import AuthorizationServer
-from downstreams import QUICK
+from downstreams import QUICK, until
 from protected_server import ProtectedServer
 from toolscout import Scout
 from toolscout.config import Config, OAuthConfig, ServerConfig
@@ -25,7 +26,7 @@ REDIRECT = "http://127.0.0.1:8799/callback"
 
 def protected(server: ProtectedServer, issuer: AuthorizationServer, **fields: Any) -> ServerConfig:
     """Return the config of a server that demands tokens. Both it and its issuer are on loopback."""
-    oauth = OAuthConfig(grant_type="authorization_code", issuer=issuer.url, **fields.pop("oauth", {}))
+    oauth = OAuthConfig(**{"grant_type": "authorization_code", "issuer": issuer.url, **fields.pop("oauth", {})})
     return ServerConfig(title="notes", transport="http", url=server.url, private=True, oauth=oauth, **fields)
 
 
@@ -61,6 +62,33 @@ class Desk:
         result = await live.call_tool(tool, {}, caller=caller or Caller())
         assert not result.get("isError"), result
         return dict(result["structuredContent"])
+
+
+async def ready(here: Desk) -> None:
+    """Sign in, and wait until the server is connected."""
+    await here.sign_in()
+    await until(lambda: here.scout.servers.statuses()[0].state == "ready")
+
+
+def refreshes(issuer: AuthorizationServer) -> int:
+    """Return how often an issuer was asked to renew a token."""
+    return issuer.counts().get("token:refresh_token", 0)
+
+
+async def sign_in_due(here: Desk, caller: Caller) -> Account:
+    """Sign in a user whose token is then due for renewal, but still valid."""
+    account = replace(await here.sign_in(caller.scope), renew_at=0.0)
+    await here.accounts.stored.put(account)
+    return account
+
+
+async def renewing(here: Desk, issuer: AuthorizationServer, caller: Caller) -> asyncio.Task[Mapping[str, Any]]:
+    """Begin a call whose token is being renewed. The issuer has done it, and does not answer before `late` is empty."""
+    before = refreshes(issuer)
+    issuer.switch(late=["token"])
+    call = asyncio.create_task(here.call(caller=caller))
+    await until(lambda: refreshes(issuer) > before)
+    return call
 
 
 @asynccontextmanager

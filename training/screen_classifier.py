@@ -1,10 +1,11 @@
 """Train the classifier of the screen, and measure it on what it was not trained on.
 
-TOOLSCOUT_BENCH=... python training/screen_classifier.py      # 3 minutes on one core, numpy only
+TOOLSCOUT_BENCH=... python training/screen_classifier.py API_FOLDER      # 4 minutes on one core, numpy only
 
 Attacks and look-alikes are those of `training/screen`, written for this purpose, and those of the corpus of the tests,
 `tests/data/poisoned.jsonl`, but for the poisoned ones of its held-out half. All other examples are the passages of
-public tools, taken to be honest. To measure, each of eight trainings leaves out an eighth of the servers and of the
+public tools, and the operations of public web APIs (`api_documents.py`), taken to be honest. The tools of
+`real_servers` are kept back. To measure, each of eight trainings leaves out an eighth of the servers and of the
 strategies at the same time. Servers that share a description count as one. In the file of weights, the score from
 which a tool of an untrusted server is quarantined is 0.
 
@@ -18,15 +19,19 @@ import json
 import os
 import random
 import re
+import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from api_documents import read_api_documents
 from toolscout import Server, Settings
 from toolscout.errors import BadToolError
 from toolscout.indexing.normalize import normalize_tool
@@ -39,7 +44,9 @@ ROOT = Path(__file__).parent.parent
 DATA = ROOT / "training" / "screen"
 WEIGHTS = ROOT / "src" / "toolscout" / "data" / "screen" / "weights.tsv"
 FIGURES = ROOT / "benchmarks" / "results" / "screen_classifier.json"
-REAL = ("mcp_catalogue", "real_servers")
+REAL = "mcp_catalogue"
+KEPT_BACK = "real_servers"
+"""Measured on, and never trained on: neither its tools nor those of other sets that share a description with one."""
 FURTHER = ("azure_mcp", "bfcl_synth", "livemcp_step", "metatool_single", "sealtools", "stabletoolbench")
 CARRIERS = (
     "Returns the weather for a city.",
@@ -59,11 +66,11 @@ SHARED_CHARS = 60
 """How long a description is that tells a shared server."""
 FOLDS = 8
 """Into how many parts servers and strategies are divided, to leave each part out of a training."""
-ALARMS = {"untrusted": 0.003, "trusted": 0.001}
+ALARMS = {"untrusted": 0.003, "trusted": 0.0005}
 """The share of real tools above a threshold, among those of servers that the classifier was not trained on."""
 SHARES = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 """The shares for which the figures say how many attacks are found."""
-WEIGHT = {"attack": 20.0, "spelt out": 6.0, "look-alike": 30.0, "tool": 3.0}
+WEIGHT = {"attack": 20.0, "spelt out": 6.0, "look-alike": 30.0, "tool": 3.0, "kept back": 0.0}
 PENALTY = 2.0
 STEPS = 160
 KEEP = 0.3
@@ -164,29 +171,35 @@ def _example(
     return Example(kind, group, tuple(rows), max(map(len, found), default=0), description)
 
 
-def read_tools(names: Iterable[str]) -> list[Example]:
-    """Read sets of public tools. The group of a tool is its server."""
-    examples = []
-    for name in names:
-        for line in (Path(os.environ["TOOLSCOUT_BENCH"]) / name / "tools.jsonl").read_text("utf-8").splitlines():
-            raw = json.loads(line)
-            try:
-                tool = normalize_tool(raw, Server(key="server", title="server"), Settings())
-            except BadToolError:
-                continue
-            examples.append(tool_example("tool", str(raw.get("server")), tool))
-    return examples
+def read_set(name: str) -> Iterator[dict[str, Any]]:
+    """Read the rows of a set of public tools."""
+    for line in (Path(os.environ["TOOLSCOUT_BENCH"]) / name / "tools.jsonl").read_text("utf-8").splitlines():
+        yield json.loads(line)
+
+
+def tool_examples(kind: str, rows: Iterable[dict[str, Any]]) -> Iterator[Example]:
+    """Read tools as the screen does. The group of a tool is its server."""
+    for row in rows:
+        with suppress(BadToolError):
+            tool = normalize_tool(row, Server(key="server", title="server"), Settings())
+            yield tool_example(kind, str(row.get("server")), tool)
+
+
+def without_kept_back(examples: Iterable[Example], kept_back: Iterable[Example]) -> list[Example]:
+    """Leave out the tools that share a description with one that is kept back."""
+    descriptions = {_shared_text(item) for item in kept_back} - {""}
+    return [item for item in examples if _shared_text(item) not in descriptions]
+
+
+def _shared_text(item: Example) -> str:
+    """Return the description by which a copy of a tool is known, or nothing where it is too short to tell."""
+    return " ".join(item.description.lower().split()) if len(item.description) > SHARED_CHARS else ""
 
 
 def sample_tools() -> list[Example]:
     """Read the tools of the demonstration."""
     lines = (ROOT / "src" / "toolscout" / "sample" / "tools.jsonl").read_text("utf-8").splitlines()
-    return [
-        tool_example(
-            "tool", "sample", normalize_tool(json.loads(line), Server(key="server", title="server"), Settings())
-        )
-        for line in lines
-    ]
+    return list(tool_examples("tool", ({**json.loads(line), "server": "sample"} for line in lines)))
 
 
 def corpus_examples() -> list[Example]:
@@ -275,6 +288,8 @@ class Trainer:
 def _vocabulary(examples: Sequence[Example]) -> set[str]:
     attacks, tools = Counter[str](), Counter[str]()
     for item in examples:
+        if item.kind == "kept back":
+            continue
         counts = attacks if item.kind in ("attack", "spelt out") else tools
         counts.update(set().union(*item.passages))
     names = {name for name, n in attacks.items() if n >= LEAST["attack concept" if "[" in name else "attack word"]}
@@ -295,8 +310,7 @@ def folds_of(examples: Sequence[Example]) -> Numbers:
         return server
 
     for item in examples:
-        if item.kind == "tool" and len(item.description) > SHARED_CHARS:
-            text = " ".join(item.description.lower().split())
+        if item.kind == "tool" and (text := _shared_text(item)):
             parents[root(item.group)] = root(first.setdefault(text, item.group))
     parts = {
         kinds: sorted({item.group for item in examples if item.kind in kinds})
@@ -312,20 +326,29 @@ def _hash(text: str) -> int:
     return int(hashlib.sha256(text.encode()).hexdigest(), 16)
 
 
-def main() -> None:
-    """Measure, train and write."""
-    real = read_tools(REAL)
+def read_examples() -> tuple[list[Example], int]:
+    """Read all examples. The number is that of the real tools, which come first of all tools."""
+    kept_back = list(tool_examples("kept back", read_set(KEPT_BACK)))
+    real = without_kept_back(tool_examples("tool", read_set(REAL)), kept_back)
+    further = without_kept_back(tool_examples("tool", chain.from_iterable(map(read_set, FURTHER))), kept_back)
+    further += tool_examples("tool", read_api_documents(Path(sys.argv[1])))
     lines = {kind: sorted(path.name for path in DATA.glob(f"{kind}*.txt")) for kind in ("attacks", "look_alikes")}
     examples = [example("attack", *line) for name in lines["attacks"] for line in read_lines(name)]
     examples += [example("spelt out", *line) for line in spell_out()]
     examples += [example("look-alike", *line) for name in lines["look_alikes"] for line in read_lines(name)]
-    examples += corpus_examples() + real + read_tools(FURTHER) + sample_tools()
+    examples += corpus_examples() + real + further + sample_tools() + kept_back
+    return examples, len(real)
+
+
+def main() -> None:
+    """Measure, train and write."""
+    examples, real = read_examples()
     trainer, folds = Trainer(examples), folds_of(examples)
     kinds = np.array([item.kind for item in examples])
     groups = np.array([item.group for item in examples])
     ours = np.zeros(len(examples), bool)
     start = int(np.flatnonzero(kinds == "tool")[0])
-    ours[start : start + len(real)] = True
+    ours[start : start + real] = True
 
     unseen = np.zeros(len(examples))
     for fold in range(FOLDS):
@@ -340,11 +363,12 @@ def main() -> None:
             "threshold": round(threshold, 3),
             "real_tools_of_servers_left_out": round(float((unseen[ours] >= threshold).mean()), 5),
             "real_tools": round(float((scores[ours] >= threshold).mean()), 5),
+            "real_tools_kept_back": round(float((scores[kinds == "kept back"] >= threshold).mean()), 5),
             "attacks_of_strategies_left_out": round(float((unseen[kinds == "attack"] >= threshold).mean()), 3),
             "look_alikes_of_groups_left_out": round(float((unseen[kinds == "look-alike"] >= threshold).mean()), 3),
         }
 
-    figures: dict[str, Any] = {"examples": {kind: int((kinds == kind).sum()) for kind in WEIGHT}}
+    figures: dict[str, Any] = {"examples": dict(Counter(kinds.tolist()))}
     figures |= {name: figures_at(share) for name, share in ALARMS.items()}
     figures["curve"] = [figures_at(share) for share in SHARES]
     hits = unseen >= figures["untrusted"]["threshold"]

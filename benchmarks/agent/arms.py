@@ -8,6 +8,7 @@ calls the others. Four of them try another form than Toolscout's.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -30,11 +31,14 @@ from toolscout.testing import FakeCall, FakeServer
 CHOSEN = 5
 """How many tools are chosen beforehand, and FastMCP's own default for a search."""
 
+NEXT_CALL = re.compile(r"^(Next|To call the first): (\w+) (.*)$", re.MULTILINE)
+FEW_TOOLS = {"search_tools": ("query",), "call_tool": ("name", "arguments")}
+
 Reached = tuple[str, Mapping[str, Any]]
 """The key and the arguments of a call that reached a server."""
-Form = Literal["text", "query", "signatures", "schemas", "json"]
-"""What the model is shown: what Toolscout shows, no other parameter of a search than the query, or answers without the
-best schema, with all of them, or as JSON."""
+Form = Literal["text", "two tools", "whole call", "signatures", "schemas", "json"]
+"""What the model is shown: what Toolscout shows; no tool but a search by query alone and `call_tool`; the next call
+with the name of the tool that makes it as JSON; or answers without the best schema, with all of them, or as JSON."""
 
 
 @dataclass(frozen=True)
@@ -181,10 +185,8 @@ async def _search_arm(client: Any, reached: list[Reached], instructions: str, fo
     shown = [
         definition(tool.name, tool.description or "", tool.input_schema) for tool in getattr(listed, "tools", listed)
     ]
-    if form == "query":
-        searched = next(item["function"] for item in shown if item["function"]["name"] == "search_tools")
-        parameters = searched["parameters"]
-        searched["parameters"] = {**parameters, "properties": {"query": parameters["properties"]["query"]}}
+    if form == "two tools":
+        shown = [_with_parameters(item, *FEW_TOOLS[name]) for item in shown if (name := _name(item)) in FEW_TOOLS]
 
     async def definitions(_key: str) -> list[dict[str, Any]]:
         return shown
@@ -199,11 +201,25 @@ async def _search_arm(client: Any, reached: list[Reached], instructions: str, fo
         text = "\n".join(getattr(item, "text", "") for item in result.content)
         if form == "json" and result.structured_content:
             text = json.dumps(result.structured_content, ensure_ascii=False, separators=(",", ":"))
+        if form == "two tools":
+            text = text.replace("call_read_tool", "call_tool")
+        if form == "whole call":
+            text = NEXT_CALL.sub(r'\1: {"name":"\2","arguments":\3}', text)
         if form == "signatures":
             text = "\n".join(line for line in text.splitlines() if not line.startswith("input_schema of "))
         return Reply(text, reached[before] if len(reached) > before else None)
 
     return Arm(instructions, definitions, call)
+
+
+def _name(shown: Mapping[str, Any]) -> str:
+    return str(shown["function"]["name"])
+
+
+def _with_parameters(shown: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    function = shown["function"]
+    properties = {name: function["parameters"]["properties"][name] for name in names}
+    return {**shown, "function": {**function, "parameters": {**function["parameters"], "properties": properties}}}
 
 
 ARMS: dict[str, Callable[[Pool], Any]] = {
@@ -213,7 +229,8 @@ ARMS: dict[str, Callable[[Pool], Any]] = {
     "toolscout chosen": toolscout_chosen,
     "fastmcp search": fastmcp_search,
     "toolscout search": toolscout_search,
-    "toolscout search, query alone": partial(toolscout_search, form="query"),
+    "toolscout search, two tools": partial(toolscout_search, form="two tools"),
+    "toolscout search, whole call": partial(toolscout_search, form="whole call"),
     "toolscout search, signatures alone": partial(toolscout_search, form="signatures"),
     "toolscout search, all schemas": partial(toolscout_search, form="schemas"),
     "toolscout search, JSON": partial(toolscout_search, form="json"),

@@ -21,7 +21,7 @@ from benchmarks.quality.figures import difference, figures_of, sliced, some
 from benchmarks.quality.peers import SLOW
 from benchmarks.quality.plots import draw
 from benchmarks.quality.report import written
-from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries
+from toolscout.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries
 
 SIZED = ("hybrid", "rrf", "fastmcp")
 """The rankers whose loss among distractors is measured: the others would take hours."""

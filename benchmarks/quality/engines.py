@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.quality import peers, plain
 from toolscout import Scout, __version__
-from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome
+from toolscout.retrieval_metrics import LabelledQuery, QueryOutcome
 
 OURS = ("hybrid", "semantic", "keyword", "fuzzy", "boosted")
 THEIRS = (*plain.PLAIN, *peers.PEERS)

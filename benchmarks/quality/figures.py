@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, ndcg, recall, summarize
+from toolscout.retrieval_metrics import LabelledQuery, QueryOutcome, ndcg, recall, summarize
 from toolscout.text import query_terms, terms
 
 SAMPLES = 1_000

@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.data import bench_folder, machine, markdown, rows, save
 from benchmarks.quality.engines import ask
 from benchmarks.quality.figures import difference, figures_of, some
-from toolscout.cli.retrieval_metrics import read_queries
 from toolscout.discovery import rank, request
+from toolscout.retrieval_metrics import read_queries
 
 SETS = ("stabletoolbench", "sealtools")
 QUERIES = 400

@@ -17,8 +17,8 @@ from typing import Any
 
 from benchmarks.data import SETS, bench_folder, machine, markdown, rows, save
 from toolscout import Scout
-from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries, summarize
 from toolscout.models import answer_text
+from toolscout.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries, summarize
 from toolscout.text import tokens_of
 
 STYLES = ("agent", "user", "paraphrase", "multi", "typo", "lang")

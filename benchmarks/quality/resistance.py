@@ -25,8 +25,8 @@ from benchmarks.quality.distractors import with_distractors
 from benchmarks.quality.figures import some
 from benchmarks.quality.hostile import KINDS, clusters, copied, optimised, orders, stuffed
 from toolscout import Scout
-from toolscout.cli.retrieval_metrics import LabelledQuery, read_queries, recall
 from toolscout.models import Document
+from toolscout.retrieval_metrics import LabelledQuery, read_queries, recall
 from toolscout.sources import as_source
 
 SETS = ("azure_mcp", "livemcp_step")

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from toolscout.errors import BadToolError as BadToolError
     from toolscout.errors import CallError as CallError
     from toolscout.errors import CallTimeoutError as CallTimeoutError
+    from toolscout.errors import CheckUnavailableError as CheckUnavailableError
     from toolscout.errors import ConfigError as ConfigError
+    from toolscout.errors import ConflictError as ConflictError
     from toolscout.errors import DefinitionChangedError as DefinitionChangedError
     from toolscout.errors import DimensionError as DimensionError
     from toolscout.errors import EmbedderError as EmbedderError
     from toolscout.errors import EmptyQueryError as EmptyQueryError
+    from toolscout.errors import ForbiddenError as ForbiddenError
     from toolscout.errors import InputFileError as InputFileError
     from toolscout.errors import InvalidArgumentsError as InvalidArgumentsError
     from toolscout.errors import InvalidValueError as InvalidValueError
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from toolscout.errors import UnknownRankerError as UnknownRankerError
     from toolscout.errors import UnknownServerError as UnknownServerError
     from toolscout.errors import UnknownTagError as UnknownTagError
+    from toolscout.errors import UnreadableAccountError as UnreadableAccountError
     from toolscout.errors import UsageError as UsageError
     from toolscout.models import Answer as Answer
     from toolscout.models import ApiKey as ApiKey
@@ -77,6 +81,7 @@ if TYPE_CHECKING:
     from toolscout.models import Tool as Tool
     from toolscout.models import ToolMatch as ToolMatch
     from toolscout.models import ToolMetadata as ToolMetadata
+    from toolscout.models import ToolSort as ToolSort
     from toolscout.models import Verdict as Verdict
     from toolscout.models.arrays import ByteArray as ByteArray
     from toolscout.models.arrays import FloatArray as FloatArray
@@ -101,9 +106,17 @@ if TYPE_CHECKING:
     from toolscout.scout import ApiKeys as ApiKeys
     from toolscout.scout import CatalogueSync as CatalogueSync
     from toolscout.scout import Decisions as Decisions
+    from toolscout.scout import Inventory as Inventory
+    from toolscout.scout import InventoryFilter as InventoryFilter
+    from toolscout.scout import InventoryRow as InventoryRow
+    from toolscout.scout import InventorySort as InventorySort
     from toolscout.scout import LiveServers as LiveServers
     from toolscout.scout import Scout as Scout
+    from toolscout.scout import ToolRisk as ToolRisk
+    from toolscout.scout import ToolState as ToolState
     from toolscout.settings import DiscoveryMode as DiscoveryMode
+    from toolscout.settings import LogFormat as LogFormat
+    from toolscout.settings import LogLevel as LogLevel
     from toolscout.settings import Settings as Settings
     from toolscout.sources.rows import RowsSource as RowsSource
 
@@ -113,25 +126,29 @@ _HOME = {
     "chat": "Discovery",
     "config": "Config read_config",
     "errors": (
-        "AuditError AuthError BadToolError CallError CallTimeoutError ConfigError DefinitionChangedError "
-        "DimensionError EmbedderError EmptyQueryError InputFileError InvalidArgumentsError InvalidValueError "
-        "LimitError NotAllowedError NotReadOnlyError PolicyError SchemaVersionError ServerUnavailableError "
-        "SettingError SignInError SignInRequiredError StoreError ToolNotFoundError ToolscoutError "
-        "UnknownCategoryError UnknownRankerError "
-        "UnknownServerError UnknownTagError UsageError"
+        "AuditError AuthError BadToolError CallError CallTimeoutError CheckUnavailableError ConfigError "
+        "ConflictError ForbiddenError "
+        "DefinitionChangedError DimensionError EmbedderError EmptyQueryError InputFileError "
+        "InvalidArgumentsError InvalidValueError LimitError NotAllowedError NotReadOnlyError PolicyError "
+        "SchemaVersionError ServerUnavailableError SettingError SignInError SignInRequiredError StoreError "
+        "ToolNotFoundError ToolscoutError UnknownCategoryError UnknownRankerError UnknownServerError "
+        "UnknownTagError UnreadableAccountError UsageError"
     ),
     "models": (
         "Answer ApiKey CallResult Caller Candidates Category Change ChatSelection Detail DiscoveredTool "
         "Document Dropped Entry Facets Filter Finding Fit IndexReport Intent Match Metadata Origin Overlay "
         "Overview Pagination Pin Publication Record Retention Scope SearchOptions Server ServerStatus Tag Terms "
-        "Tool ToolMatch ToolMetadata Verdict"
+        "Tool ToolMatch ToolMetadata ToolSort Verdict"
     ),
     "models.arrays": "ByteArray FloatArray IntArray",
     "policy": "Policy Rules read_policy",
     "ports": "CustomServer Embedder LiveServer Progress Store ToolProvider ToolSource Upstream",
     "registry": "McpResult ProviderProblem RequestProvidersMiddleware ToolRegistry request_providers",
-    "scout": "Access ApiKeys CatalogueSync Decisions LiveServers Scout",
-    "settings": "DiscoveryMode Settings",
+    "scout": (
+        "Access ApiKeys CatalogueSync Decisions Inventory InventoryFilter InventoryRow InventorySort "
+        "LiveServers Scout ToolRisk ToolState"
+    ),
+    "settings": "DiscoveryMode LogFormat LogLevel Settings",
     "sources.rows": "RowsSource",
 }
 """The public names, by the module that defines them; the imports above tell type checkers the same."""

@@ -20,6 +20,7 @@
     │   ├── NotReadOnlyError       the tool may write, and the call allowed only reading; nothing was sent
     │   ├── NotAllowedError        the caller may see the tool but not call it; nothing was sent
     │   ├── LimitError             a limit of the policy is reached; nothing was sent
+    │   ├── CheckUnavailableError  no process can be started to check the arguments in; nothing was sent
     │   ├── AuditError             the audit log that every call needs cannot be written; nothing was sent
     │   ├── ServerUnavailableError the server cannot be reached, or stopped during the call
     │   │   └── SignInRequiredError    the server wants somebody to sign in first; nothing was sent
@@ -27,11 +28,14 @@
     ├── ToolNotFoundError          no such tool, or not for this caller: the two look the same
     ├── SignInError                signing in to a server failed; the message says at which step
     ├── AuthError                  a key or a token is missing, wrong, expired or revoked
+    ├── ForbiddenError             only operators of the gateway may do this
+    ├── ConflictError              it contradicts what is there: a name that is taken, a request that is under way
     ├── SettingError               a TOOLSCOUT_* variable or a setting has a value that cannot be used
     ├── EmbedderError              the embedder cannot answer; searches use words alone and are marked degraded
     │   └── DimensionError         vectors have another length than the model's; they are refused, never mixed
     └── StoreError                 the catalogue cannot be read or written
-        └── SchemaVersionError     the store was written by a newer toolscout
+        ├── SchemaVersionError     the store was written by a newer toolscout
+        └── UnreadableAccountError a stored account cannot be decrypted; the other accounts can be used
 """
 
 from __future__ import annotations
@@ -169,6 +173,12 @@ class LimitError(CallError):
     code = "limit_reached"
 
 
+class CheckUnavailableError(CallError):
+    """The arguments need a check that must be stoppable, and no process can be started for it. Nothing was sent."""
+
+    code = "check_unavailable"
+
+
 class AuditError(CallError):
     """Every call must leave an audit line, and none can be written now. Nothing was sent."""
 
@@ -211,6 +221,20 @@ class AuthError(ToolscoutError):
     """A key or a token is missing, wrong, expired or revoked."""
 
     code = "unauthorized"
+    exit_code = 2
+
+
+class ForbiddenError(ToolscoutError):
+    """Only operators of the gateway may do this."""
+
+    code = "forbidden"
+    exit_code = 2
+
+
+class ConflictError(ToolscoutError):
+    """The request contradicts what is there. Nothing was changed."""
+
+    code = "conflict"
     exit_code = 2
 
 
@@ -258,6 +282,12 @@ class SchemaVersionError(StoreError):
     """The store was written by a newer version of toolscout."""
 
     code = "store_newer"
+
+
+class UnreadableAccountError(StoreError):
+    """A stored account cannot be decrypted: its key is not here, or it is damaged. The others can be used."""
+
+    code = "unreadable_account"
 
 
 def to_wire(error: BaseException) -> dict[str, Any]:

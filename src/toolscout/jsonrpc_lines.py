@@ -6,11 +6,13 @@ The gateway uses it at both ends: on its own standard input and output, and on t
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import anyio
 import pydantic_core
@@ -61,6 +63,9 @@ class LineReader:
 
     def feed(self, data: bytes) -> list[bytes | SkippedLine]:
         """Take the bytes that were read and return the lines that are complete now, without blank ones."""
+        if b"\n" not in data:  # found far faster than it is split
+            self._extend(data)
+            return []
         parts = data.split(b"\n")
         lines: list[bytes | SkippedLine] = []
         for part in parts[:-1]:
@@ -72,6 +77,10 @@ class LineReader:
 
     def _extend(self, part: bytes) -> None:
         """Add to the unfinished line."""
+        if self.skipped_bytes and len(part) >= _EXCERPT:
+            self.skipped_bytes += len(part)
+            self._end = part[-_EXCERPT:]
+            return
         self._buffer += part
         if self.skipped_bytes or len(self._buffer) > self._max:
             if not self.skipped_bytes:
@@ -124,8 +133,22 @@ def decode_message(line: bytes) -> JSONRPCMessage:
     """Read one message. Bad UTF-8, bad JSON, nesting without end and too many values are all a ValueError."""
     if has_too_many_values(line):
         raise TooManyValuesError(f"it has more than {MAX_VALUES:,} values")
-    value = pydantic_core.from_json(line)
+    with _without_collection(line):
+        value = pydantic_core.from_json(line)
     return _response(value) or jsonrpc_message_adapter.validate_python(value, by_name=False)
+
+
+@contextmanager
+def _without_collection(line: bytes) -> Iterator[None]:
+    """Look for no garbage while a long line is parsed: thousands of new values would make Python look many times."""
+    if len(line) < _STEP or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _response(value: Any) -> JSONRPCResponse | None:
@@ -146,14 +169,24 @@ def encode_message(item: SessionMessage) -> bytes:
     return item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
+class FlowControl(Protocol):
+    """What messages come from: a transport, for instance."""
+
+    def pause_reading(self) -> None:
+        """Read no further."""
+
+    def resume_reading(self) -> None:
+        """Read on."""
+
+
 class MessageQueue:
-    """Messages that were received and wait for the SDK. While many wait, the transport reads no further.
+    """Messages that were received and wait for the SDK. While many wait, their source reads no further.
 
     The other side then blocks in its own write instead of filling our memory.
     """
 
-    def __init__(self, transport: Callable[[], asyncio.ReadTransport]) -> None:
-        self._transport = transport
+    def __init__(self, source: Callable[[], FlowControl]) -> None:
+        self._source = source
         self._messages: deque[JSONRPCMessage] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._paused = False
@@ -164,7 +197,7 @@ class MessageQueue:
         self._messages.append(message)
         if len(self._messages) > _QUEUE_HIGH and not self._paused:
             self._paused = True
-            self._transport().pause_reading()
+            self._source().pause_reading()
         self._wake()
 
     def end(self) -> None:
@@ -182,7 +215,7 @@ class MessageQueue:
         message = self._messages.popleft()
         if self._paused and len(self._messages) < _QUEUE_LOW:
             self._paused = False
-            self._transport().resume_reading()
+            self._source().resume_reading()
         return message
 
     def _wake(self) -> None:

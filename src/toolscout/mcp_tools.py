@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from toolscout.arguments import validate_arguments
 from toolscout.errors import InvalidArgumentsError, to_wire
 from toolscout.models import Tool
+from toolscout.parameter_names import with_our_names
 from toolscout.suggestions import did_you_mean
 
 Handler = Callable[..., Awaitable[Any]]
@@ -28,15 +29,6 @@ WRITES: Mapping[str, Any] = {"readOnlyHint": False, "destructiveHint": True, "op
 
 REPAIRS = "toolscout/repairs"
 """The `_meta` field of a result that lists what was repaired in the arguments."""
-
-OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    "limit": ("top_k", "max_results", "k"),
-    "detail": ("detail_level",),
-    "match": ("match_mode",),
-    "name": ("tool_name", "key"),
-    "names": ("name", "tool_names", "keys"),
-}
-"""What documents of other systems, and models that guess, call a parameter."""
 
 _GATHERED = "arguments stood beside the name; they are gathered now"
 _KEY_ORDER = ("anyOf", "enum", "type", "items", "default", "minimum", "maximum", "description")
@@ -75,7 +67,7 @@ class McpTool:
     def read_arguments(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the arguments for the handler and the repairs that were made, or raise InvalidArgumentsError."""
         parameters = self.input_schema["properties"]
-        arguments = _with_our_names(arguments, parameters)
+        arguments = with_our_names(arguments, parameters)
         if self.calls_other_tool:
             return self._gather(arguments)
         tool = Tool(
@@ -126,16 +118,6 @@ class McpTool:
                     hint=f"it takes {', '.join(parameters)}",
                     suggestions=did_you_mean(name, parameters),
                 )
-
-
-def _with_our_names(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Rename parameters that go by another name, where a tool has them and the caller did not give them."""
-    renamed = dict(arguments)
-    for name, others in OTHER_NAMES.items():
-        other = next((other for other in others if other in renamed and other not in parameters), None)
-        if other is not None and name in parameters and name not in renamed:
-            renamed[name] = renamed.pop(other)
-    return renamed
 
 
 def mcp_tool(description: str, **options: Any) -> Callable[[Handler], McpTool]:

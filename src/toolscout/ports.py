@@ -34,13 +34,26 @@ class WorkStoppedError(Exception):
     """Work on strangers' text took too long, or its process ended."""
 
 
+class NoWorkerError(Exception):
+    """No process can be started for work on strangers' text."""
+
+
 class Isolation(Protocol):
     """Runs functions where they can be stopped: what strangers' text can make slow."""
 
-    async def run(self, function: Callable[..., Any], *arguments: Any, owner: str, timeout_s: float) -> Any:
+    async def run(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        owner: tuple[str, ...],
+        timeout_s: float,
+        slice_s: float | None = None,
+    ) -> Any:
         """Call a function of this package and return its result, or raise WorkStoppedError when its time is over.
 
-        `owner` is the server that the work is for, so that one server does not delay others.
+        `owner` is whom the work is for, the widest part first. Owners take turns, so that none delays others. With
+        `slice_s`, the work gets only this time once other work waits for its place. Raise NoWorkerError if the
+        function cannot be run so.
         """
 
 
@@ -104,6 +117,29 @@ class ToolSource(Protocol):
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
         """Call a tool once and return its raw result. `extra` are further parameters of the request."""
+        ...
+
+
+@runtime_checkable
+class TimedSource(Protocol):
+    """A source whose calls end at a deadline."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Return how long a call may take, from the check of its arguments to its result."""
+        ...
+
+    async def call_tool_within(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        within_s: float,
+        caller: Caller,
+        upstream: Upstream | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Mapping[str, Any]:
+        """Call a tool as a ToolSource does, with the part of its time that is left."""
         ...
 
 

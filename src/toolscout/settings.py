@@ -17,7 +17,13 @@ _OTHER_VARIABLES = ("INPUT_", "CHILD", "WORKSPACE_FOLDER", "BENCH", "TEST_")
 """Beginnings of `TOOLSCOUT_*` variables that are not settings: config files use them, or toolscout sets them itself."""
 
 DiscoveryMode = Literal["on", "off", "shadow"]
-_CHOICES: Mapping[str, tuple[str, ...]] = {"discovery": get_args(DiscoveryMode)}
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "discovery": get_args(DiscoveryMode),
+    "log_format": get_args(LogFormat),
+    "log_level": get_args(LogLevel),
+}
 
 
 def data_folder() -> Path:
@@ -101,7 +107,16 @@ class Settings:
     """The most tools for one chat turn, core tools included."""
 
     log_queries: bool = False
-    """Whether logged events contain what users wrote. If not, they contain only its length."""
+    """Whether logged events and spans contain what users wrote. If not, events contain its length."""
+
+    log_format: LogFormat = "text"
+    """How `toolscout serve` writes its log: `text`, or `json` with one object a line."""
+
+    log_level: LogLevel = "info"
+    """What it logs: `debug`, `info`, `warning` or `error`, and what is more severe."""
+
+    traces: bool = False
+    """Whether `toolscout serve` sends spans over OTLP. The `OTEL_*` variables say where to and how many."""
 
     page_size: int = 50
     """How many tools a page holds by default."""
@@ -175,6 +190,15 @@ class Settings:
     auth_scope: str = ""
     """The scope that a token or key must have to use the gateway. If empty, none is required."""
 
+    console_client_id: str = ""
+    """The client id of the console at `auth_issuer`, where people then sign in. If empty, they enter an API key."""
+
+    console_client_secret: str = field(default="", repr=False)
+    """The secret of that client, if it has one."""
+
+    console_scope: str = ""
+    """The scopes that the console asks the issuer for. If empty, those of `auth_scope` and `operator_scope`."""
+
     public_url: str = ""
     """The address at which browsers reach this gateway, as in `https://tools.example.com`. Users sign in there."""
 
@@ -182,7 +206,7 @@ class Settings:
     """The key that encrypts the tokens of signed-in accounts. After spaces, older keys, which are only read with."""
 
     token_key_file: str = ""
-    """A file with that key. If both are empty, the key is a file in the user's data folder, unless on PostgreSQL."""
+    """A file with that key. Without both, it is in the system's keyring or your data folder, unless on PostgreSQL."""
 
     call_timeout_s: float = 30.0
     """How long a call may take in total, unless the server's config says otherwise."""
@@ -225,6 +249,9 @@ class Settings:
 
     max_body_bytes: int = 4_194_304
     """The largest HTTP request body that is read."""
+
+    operator_scope: str = "toolscout:operator"
+    """The scope of keys and tokens whose callers operate the gateway through REST and the console. Empty: nobody."""
 
     max_caller_sessions: int = 1_000
     """The most HTTP sessions of older protocol versions that each API key or user may have open."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, TypeVar
 
+from toolscout.errors import StoreError
 from toolscout.scout import Scout as AsyncScout
 
 __all__ = ["Scout", "SyncScout"]
@@ -48,6 +49,9 @@ class SyncScout:
 
     def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Wait for a coroutine, such as `picked.call(tool_call)`, on the scout's own loop."""
+        if self._loop.is_closed():
+            work.close()
+            raise StoreError("this scout is closed", hint="open another one, or use it inside its `with` block")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:

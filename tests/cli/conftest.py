@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from toolscout.cli.host_permissions import MANAGED_FOLDERS
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -17,4 +19,5 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setitem(MANAGED_FOLDERS, "linux", (tmp_path / "managed",))
     return tmp_path

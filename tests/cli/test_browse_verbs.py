@@ -215,3 +215,16 @@ def test_what_is_switched_off_is_narrowed_by_the_rules_of_every_listing(toolscou
     assert toolscout("disable", "The-Post__send", "--store", store).code == 0
     assert toolscout("disable", "Ann-s-Post__send", "--as", "ann", "--store", store).code == 0
     assert [listed("--disabled", *options) for options, _ in asked] == [keys for _, keys in asked]
+
+
+def test_categories_of_ones_own_have_their_descriptions(toolscout: Run, sample_store: str, tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    server = {"command": "x", "env": {"T": "${file:not-there}"}}
+    options = {"categories": {"payments": "Everything about money."}}
+    config.write_text(json.dumps({"mcpServers": {"a": server}, "toolscout": options}))
+    for files in ((str(config),), (str(tmp_path / "nowhere.json"), str(config))):
+        named = [word for file in files for word in ("--config", file)]
+        rows = toolscout("categories", *named, "--store", sample_store, "--json").json["categories"]
+        described = {row["name"]: row["description"] for row in rows}
+        assert described["payments"] == "Everything about money."
+        assert described["browser"].startswith("Drives a web browser")

@@ -58,6 +58,22 @@ def test_a_call_that_cannot_be_sent_says_why(toolscout, config, store, arguments
     assert said in ran.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["create_refund"], 1, "did you mean: stripe__create_refund"),
+        (["shop__create_refund"], 1, "did you mean: stripe__create_refund"),
+        (["stripe__create_refund", "--args", '{"payment_intent": "pi_1"}'], 3, "name the config that lists it"),
+    ],
+)
+def test_a_call_of_no_configured_server_starts_none_and_names_what_may_be_meant(
+    toolscout, config, sample_store, arguments, code, said
+):
+    ran = toolscout("call", *arguments, "--config", config, "--store", sample_store)
+    assert ran.code == code, ran.err
+    assert said in ran.err
+
+
 def test_without_a_config_both_commands_say_how_to_get_one(toolscout, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

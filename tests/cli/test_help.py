@@ -25,7 +25,7 @@ def verbs(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 VERBS: dict[str, Any] = dict(verbs(GROUP))
 ACTING = {"enable", "disable", "serve", "approve", "keys revoke", "login", "logout"}
-ACTING |= {"token-key create", "token-key rotate"}
+ACTING |= {"console", "token-key create", "token-key rotate"}
 
 
 def test_the_verbs_are_those_of_the_design() -> None:

@@ -46,7 +46,8 @@ def test_a_servers_name_in_a_projects_file_forges_no_line(home: Path, toolscout:
 @pytest.mark.parametrize("host", sorted(USER_FILES))
 def test_every_host_is_found_at_its_place(home: Path, toolscout: Callable[..., Any], host: str) -> None:
     toml = '[mcp_servers.github]\ncommand = "npx"\nargs = ["-y", "pkg"]\n'
-    write(home / USER_FILES[host], toml if host == "codex" else {SECTION[host]: {"github": ENTRY}})
+    entry = {"type": "stdio", "cmd": "npx"} if host == "goose" else ENTRY
+    write(home / USER_FILES[host], toml if host == "codex" else {SECTION[host]: {"github": entry}})
     (found,) = toolscout("import", "--json").json["found"]
     assert found == {
         "host": host,

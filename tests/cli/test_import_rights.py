@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -118,6 +119,7 @@ def test_a_server_that_one_project_or_agent_may_not_use_freely_stays(home: Path,
 def test_servers_to_which_the_user_may_have_signed_in_are_named(home: Path, toolscout: Run) -> None:
     url = "https://a.b/mcp"
     servers = {"open": {"url": url}, "keyed": {"url": url, "headers": {"X": "y"}}, "here": {"url": "http://localhost/"}}
+    servers["off"] = {"url": url, "disabled": True}
     write(home / USER_FILES["cursor"], {"mcpServers": servers})
     (note,) = [note for note in moved(toolscout)["notes"] if "signed in" in note]
     assert note.startswith("if you signed in to open in a browser, only the host has that token")
@@ -135,18 +137,36 @@ def test_what_only_the_host_can_start_or_sign_in_to_stays_with_a_word(home: Path
     assert (change["servers"], change["notes"][0]) == (["a"], "ext stays: an extension of the host starts it")
     assert list(read(home / USER_FILES["zed"])["context_servers"]) == ["ext", "toolscout"]
 
-    signed_in = {"type": "http", "url": "https://mcp.example.com/mcp"}
-    own = {**signed_in, "oauth": {"clientId": "x"}}
-    write(home / USER_FILES["claude-code"], {"mcpServers": {"linear": signed_in, "own": own, "b": ENTRY}})
-    write(home / ".claude" / ".credentials.json", {"mcpOAuth": {"linear|0123": {"accessToken": "c4n4ry"}}})
+    own = {"type": "http", "url": "https://mcp.example.com/mcp", "oauth": {"clientId": "x"}}
+    write(home / USER_FILES["claude-code"], {"mcpServers": {"own": own, "b": ENTRY}})
     change = moved(toolscout, "claude-code")
     assert change["servers"] == ["b"]
-    assert "linear stays: the host has signed in to it" in change["notes"]
     assert "own stays: the host signs in to it" in change["notes"]
-    assert "c4n4ry" not in str(change)
     assert moved(toolscout, "claude-code")["done"] == "unchanged"
     assert toolscout("import", "--undo").code == 0
-    assert list(read(home / USER_FILES["claude-code"])["mcpServers"]) == ["linear", "own", "b"]
+    assert list(read(home / USER_FILES["claude-code"])["mcpServers"]) == ["own", "b"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"type": "ws", "url": "wss://a.b/mcp"}, "toolscout cannot use it: type is not a transport that toolscout"),
+        ({"command": 5}, "toolscout cannot use it: command must be a string"),
+        ({"command": "npx", "disabledTools": "all"}, ""),
+        ({"command": "npx", "includeTools": {"x": 1}}, "toolscout cannot use it"),
+        ("npx", "its entry is not an object"),
+        ({"url": "https://a.b/mcp", "headersHelper": "./token.sh"}, "a program of the host makes its headers"),
+        ({"command": "npx", "sandboxEnabled": True}, "the host runs it in a sandbox"),
+        ({"url": "${URL}", "headers": {"X": "${file:nowhere}"}}, ""),
+    ],
+)
+def test_a_server_that_toolscout_could_not_run_as_the_host_does_stays(
+    home: Path, toolscout: Run, entry: Any, reason: str
+) -> None:
+    write(home / USER_FILES["claude-code"], {"mcpServers": {"other": entry, "b": ENTRY}})
+    change = moved(toolscout)
+    assert change["servers"] == (["b"] if reason else ["other", "b"])
+    assert not reason or change["notes"][0].startswith(f"other stays: {reason}")
 
 
 def test_a_server_that_the_host_has_switched_off_stays_with_it(home: Path, toolscout: Run) -> None:
@@ -163,9 +183,22 @@ def test_a_host_that_would_not_start_toolscout_is_left_alone(home: Path, toolsco
     assert list(read(file)["mcpServers"]) == ["a"]
 
 
-@pytest.mark.parametrize("url", ["http://localhost:3000/mcp", "http://127.0.0.1:3000/sse", "http://[::1]:9/mcp"])
-def test_an_address_on_this_machine_stays_reachable(home: Path, toolscout: Run, url: str) -> None:
-    write(home / USER_FILES["cursor"], {"mcpServers": {"here": {"url": url}, "far": {"url": "https://a.b/mcp"}}})
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost.",
+        "a.localhost",
+        "127.0.0.1",
+        "127.1.2.3",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]",
+    ],
+)
+def test_an_address_on_this_machine_stays_reachable(home: Path, toolscout: Run, host: str) -> None:
+    servers = {"here": {"url": f"http://{host}:3000/mcp"}, "far": {"url": "https://a.b/mcp"}}
+    write(home / USER_FILES["cursor"], {"mcpServers": servers})
     change = moved(toolscout)
     here, far = read_config(change["moved_to"], {}).servers
     assert (here.private, far.private) == (True, False)
@@ -173,7 +206,38 @@ def test_an_address_on_this_machine_stays_reachable(home: Path, toolscout: Run, 
     assert any("are not trusted (here, far)" in note for note in change["notes"])
 
 
-def test_the_variables_that_servers_lose_are_named_with_the_line_that_keeps_one(
+@pytest.mark.parametrize(
+    ("host", "near"),
+    [
+        ("192.168.1.5", True),
+        ("100.64.0.7", True),
+        ("[fd00::1]", True),
+        ("homeassistant.local", True),
+        ("nas", True),
+        ("host.docker.internal", True),
+        ("169.254.169.254", False),
+        ("metadata.google.internal", False),
+        ("8.8.8.8", False),
+        ("local.example.com", False),
+    ],
+)
+def test_an_address_on_this_network_stays_reachable(home: Path, toolscout: Run, host: str, near: bool) -> None:
+    write(home / USER_FILES["cursor"], {"mcpServers": {"a": {"url": f"http://{host}:8123/mcp"}}})
+    change = moved(toolscout)
+    assert read_config(change["moved_to"], {}).servers[0].private is near
+    assert any("a is on this network" in note for note in change["notes"]) is near
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_a_server_whose_address_toolscout_never_calls_stays(home: Path, toolscout: Run, host: str) -> None:
+    write(home / USER_FILES["cursor"], {"mcpServers": {"all": {"url": f"http://{host}:3000/mcp"}, "a": ENTRY}})
+    change = moved(toolscout)
+    assert change["servers"] == ["a"]
+    assert change["notes"][0].startswith("all stays: its address")
+    assert "write 127.0.0.1" in change["notes"][0]
+
+
+def test_the_variables_that_servers_lose_are_named_with_the_line_that_keeps_them(
     home: Path, toolscout: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in filter(LOST.fullmatch, list(os.environ)):
@@ -186,8 +250,14 @@ def test_the_variables_that_servers_lose_are_named_with_the_line_that_keeps_one(
     network, aws = [note for note in change["notes"] if "toolscout starts" in note]
     assert aws.startswith("toolscout starts b without AWS_PROFILE. ")
     assert network.startswith("toolscout starts a, b without HTTPS_PROXY, NODE_EXTRA_CA_CERTS. ")
-    assert aws.endswith(f'in {change["moved_to"][0]}: "env": {{"AWS_PROFILE": "${{AWS_PROFILE}}"}}')
+    assert network.endswith(f'in {change["moved_to"][0]}: "env_vars": ["HTTPS_PROXY", "NODE_EXTRA_CA_CERTS"]')
     assert "c4n4ry" not in str(change)
+    moved_to = Path(change["moved_to"][0])
+    values = read(moved_to)
+    values["mcpServers"]["b"] |= json.loads("{" + network[network.index('"env_vars"') :] + "}")
+    write(moved_to, values)
+    b = read_config(moved_to, {"HTTPS_PROXY": "http://proxy:1"}).servers[1]
+    assert b.env == {"HTTPS_PROXY": "http://proxy:1"}
 
 
 def test_codex_servers_lose_no_variable_since_they_got_none(

@@ -81,7 +81,7 @@ def test_strict_makes_a_bad_tool_an_error_too(toolscout: Run, store: str, tmp_pa
 
 def test_more_reasons_than_fit_are_counted(toolscout: Run, store: str, tmp_path: Path) -> None:
     path = tmp_path / "tools.jsonl"
-    path.write_text("\n".join("nonsense" for _ in range(14)))
+    path.write_text("\n".join(["nonsense"] * 14 + ['{"name": "one"}']))
     ran = toolscout("index", "--tools", str(path), "--store", store)
     assert ran.out.count("not JSON") == 10
     assert "4 more" in ran.out
@@ -134,7 +134,7 @@ def test_without_a_file_the_servers_of_the_config_folder_are_indexed(
     assert (ran.code, "either" in ran.out) == (0, True)
     assert toolscout("list", "--store", store, "--json").json["tools"]
     tenant = toolscout("index", "--tenant", "acme", "--store", store)
-    assert tenant.out == "nothing to embed\n"
+    assert tenant.out == "nothing to do: every tool has its vector\n"
     assert toolscout("list", "--tenant", "acme", "--store", store, "--json").json["tools"] == []
 
 
@@ -143,7 +143,14 @@ def test_with_nothing_to_do_it_says_so(toolscout: Run, store: str, file: Path, m
     toolscout("index", "--tools", str(file), "--store", store)
     monkeypatch.delenv("TOOLSCOUT_EMBEDDER")
     assert toolscout("index", "--store", store).out == "embedded 2 tools\n"
-    assert toolscout("index", "--store", store).out == "nothing to embed\n"
+    assert toolscout("index", "--store", store).out == "nothing to do: every tool has its vector\n"
+
+
+def test_without_a_config_and_without_tools_it_says_where_to_begin(toolscout: Run, store: str) -> None:
+    ran = toolscout("index", "--store", store)
+    assert ran.code == 1
+    assert "The catalogue is empty." in ran.out
+    assert "toolscout index --sample" in ran.out
 
 
 @pytest.mark.parametrize("text", ["", "not a tool", "{}", '{"tools": []}'])

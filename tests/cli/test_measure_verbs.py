@@ -14,7 +14,7 @@ import pytest
 
 from downstreams import until
 from serving import serving
-from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, ndcg, recall, reciprocal_rank, summarize
+from toolscout.retrieval_metrics import LabelledQuery, QueryOutcome, ndcg, recall, reciprocal_rank, summarize
 
 Run = Callable[..., Any]
 FIGURES = [

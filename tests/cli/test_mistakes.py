@@ -33,6 +33,8 @@ Run = Callable[..., Any]
         (("related", "gmail__send_email", "--limit", "0"), 2, "limit is 0"),
         (("related", "nothing"), 1, "no tool has the key 'nothing'"),
         (("describe", "nothing"), 1, "no tool has the key 'nothing'"),
+        (("gmail__send_email",), 2, "gmail__send_email is a tool, not a command"),
+        (("gmail__send_email",), 2, "`toolscout call gmail__send_email` calls it"),
         (("index", "--tools", "/nowhere/tools.jsonl"), 2, "cannot be read: No such file or directory"),
         (
             ("policy", "check", "--policy", "/nowhere.toml"),

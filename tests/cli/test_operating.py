@@ -14,7 +14,7 @@ import pytest
 from servers import stdio
 from serving import write_config
 from toolscout.cli.dates import ago, since, until
-from toolscout.cli.definition_diff import compare, unified
+from toolscout.definition_diff import compare, unified
 from toolscout.errors import InvalidValueError
 
 Run = Callable[..., Any]
@@ -77,6 +77,30 @@ def test_a_revoked_or_expired_key_says_so_and_others_stay(toolscout: Run, store:
     assert len(toolscout("keys", "list", "--tenant", "other", "--store", store, "--json").json["keys"]) == 1
 
 
+def test_a_rotated_key_is_for_the_same_caller_and_the_old_one_is_revoked(toolscout: Run, store: str) -> None:
+    caller = ("--tenant", "acme", "--user", "ann", "--group", "g1", "--scope", "tools", "--note", "her laptop")
+    old = toolscout("keys", "create", *caller, "--expires", "30d", "--store", store, "--json").json
+    new = toolscout("keys", "rotate", old["prefix"], "--store", store, "--json").json
+    same = ("tenant", "user", "groups", "scopes", "note", "expires_at")
+    assert {name: new[name] for name in same} == {name: old[name] for name in same}
+    assert new["id"] != old["id"]
+    assert new["key"] != old["key"]
+    states = {row["id"]: row["state"] for row in toolscout("keys", "list", "--store", store, "--json").json["keys"]}
+    assert states == {old["id"]: "revoked", new["id"]: "good"}
+    ran = toolscout("keys", "rotate", new["id"], "--expires", "90d", "--store", store)
+    assert (ran.code, ran.out.count("tsk_")) == (0, 2)
+    assert "in 90 days" in toolscout("keys", "list", "--store", store).out
+
+
+def test_a_key_that_is_no_longer_accepted_is_not_rotated(toolscout: Run, store: str) -> None:
+    key = toolscout("keys", "create", "--tenant", "acme", "--store", store, "--json").json
+    toolscout("keys", "revoke", key["id"], "--store", store)
+    ran = toolscout("keys", "rotate", key["key"], "--store", store)
+    assert (ran.code, "revoked" in ran.err, "keys create" in ran.err) == (2, True, True)
+    assert key["key"].split("_", 2)[2] not in ran.out + ran.err
+    assert len(toolscout("keys", "list", "--store", store, "--json").json["keys"]) == 1
+
+
 def test_the_list_of_keys_fits_a_terminal_of_80_columns(
     toolscout: Run, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,8 +120,9 @@ def test_mistakes_with_keys_give_clear_messages(toolscout: Run, store: str) -> N
     for options in (["--expires", "soon"], ["--expires", "2020-01-01"], ["--user", " "], ["--group", "a\nb"]):
         assert toolscout("keys", "create", "--tenant", "acme", *options, "--store", store).code == 2
     assert toolscout("keys", "create", "--store", store).code == 2
-    ran = toolscout("keys", "revoke", "nothing", "--store", store)
-    assert (ran.code, "toolscout keys list" in ran.err) == (1, True)
+    for verb in ("revoke", "rotate"):
+        ran = toolscout("keys", verb, "nothing", "--store", store)
+        assert (ran.code, "toolscout keys list" in ran.err) == (1, True)
     assert "There are no keys" in toolscout("keys", "list", "--store", store).out
 
 

@@ -72,9 +72,26 @@ async def test_a_gateway_serves_the_rest_and_names_the_reason_of_a_call(
         async with Scout.open(settings=Settings(store="memory:", embedder="none")) as scout:
             await (await scout.connect(read_config(config, partial=True))).settled()
             assert (await scout.list_tools()).metadata.total == 3
-            assert scout.servers.down().keys() == BAD.keys()
+            assert (await scout.servers.down(scout.caller)).keys() == BAD.keys()
     for title, reason in REASONS.items():
         assert any(f"server {title} is down" in line and reason in line for line in caplog.messages)
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(
+    toolscout: Callable[..., Any], config: str, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "other.json").write_text('{"theme": "dark"}')
+    files = [word for name in ("broken.json", "other.json") for word in ("--config", str(tmp_path / name))]
+    named = [*files, "--config", config, "--store", f"sqlite:///{tmp_path / 'catalogue.db'}", "--json"]
+    servers = {status["title"]: status for status in toolscout("index", *named).json[-1]["servers"]}
+    checks = {check["what"]: check for check in toolscout("doctor", *named).json}
+    assert servers["good"]["state"] == "ready"
+    assert checks["server good"]["ok"]
+    for name, reason in (("broken.json", "invalid JSON"), ("other.json", "lists no servers")):
+        assert reason in servers[name]["detail"]
+        assert reason in checks[f"server {name}"]["detail"]
+    assert toolscout("index", *files).code == 2
 
 
 def test_without_partial_a_bad_entry_is_an_error(config: str) -> None:
@@ -87,6 +104,22 @@ def test_a_config_without_any_usable_entry_is_an_error(tmp_path: Path) -> None:
     path.write_text(json.dumps({"mcpServers": BAD}), "utf-8")
     with pytest.raises(ConfigError, match="NOT_SET_ANYWHERE"):
         read_config(path, partial=True)
+
+
+async def test_the_log_of_a_gateway_says_where_the_output_of_a_failed_server_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = "import sys; print('the licence is missing', file=sys.stderr); sys.exit(3)"
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        json.dumps({"mcpServers": {"broken": {"command": sys.executable, "args": ["-c", program]}}}), "utf-8"
+    )
+    with caplog.at_level(logging.WARNING, "toolscout"):
+        async with Scout.open(read_config(path), settings=Settings(store="memory:", embedder="none")):
+            pass
+    (line,) = [line for line in caplog.messages if "server broken is down" in line]
+    assert line.endswith("`toolscout doctor`, with the same --config, shows what it printed")
+    assert "licence" not in line
 
 
 def test_a_failed_server_says_where_its_output_is(toolscout: Callable[..., Any], tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def fail(path: Path, values: Any, environ: dict[str, str] | None = None) -> Conf
     return caught.value
 
 
+CLIENT = {"client_id": "i", "client_secret": "s"}
 ENTRIES: list[tuple[Any, str]] = [
     ("x", " must be an object, not a string"),
     ({}, " has neither a command nor a url"),
@@ -73,6 +74,34 @@ ENTRIES: list[tuple[Any, str]] = [
     (
         {"url": "http://a.b", "toolscout": {"oauth": {"client_id": "i", "grant_type": "client_credentials"}}},
         ": toolscout: oauth: client_secret is missing",
+    ),
+    (
+        {"url": "http://a.b", "toolscout": {"oauth": {"client_id": "i", "grant_type": "token_exchange"}}},
+        ": toolscout: oauth: client_secret is missing",
+    ),
+    (
+        {"url": "http://a.b", "toolscout": {"oauth": {**CLIENT, "grant_type": "on_behalf_of"}}},
+        ": toolscout: oauth: scopes is missing",
+    ),
+    (
+        {"url": "http://a.b", "toolscout": {"oauth": {**CLIENT, "grant_type": "token_exchange", "token_file": "t"}}},
+        ": toolscout: oauth: token_file is of no use here",
+    ),
+    (
+        {"command": "x", "toolscout": {"oauth": {**CLIENT, "grant_type": "token_exchange"}}},
+        ": toolscout: oauth exchanges tokens for a server that gets none",
+    ),
+    (
+        {
+            "url": "http://a.b",
+            "headers": {"authorization": "Bearer t"},
+            "toolscout": {"oauth": {**CLIENT, "grant_type": "token_exchange"}},
+        },
+        ": toolscout: oauth exchanges tokens for a server that gets none",
+    ),
+    (
+        {"url": "http://a.b", "toolscout": {"per_user": True, "oauth": CLIENT}},
+        ": toolscout: per_user is set, but nobody can sign in to this server",
     ),
 ]
 

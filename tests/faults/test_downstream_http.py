@@ -154,3 +154,24 @@ async def test_only_the_credentials_of_the_config_are_sent(server, tmp_path):
         if path == "/mcp":
             assert headers["authorization"] == "Bearer own-token"
             assert "callers" not in str(headers)
+
+
+@pytest.mark.process
+@guarantee("fault:breaker")
+@pytest.mark.parametrize("kind", ["stdio", "json", "events"])
+async def test_an_error_with_the_code_of_a_lost_connection_is_the_servers_own(server, tmp_path, kind):
+    config = fake(tmp_path, "web").config if kind == "stdio" else web(server)
+    async with opened(config, settings=replace(QUICK, breaker_failures=3)) as here:
+        for _ in range(4):
+            with pytest.raises(CallError, match=r"^busy$") as caught:
+                await here.call("web", "error_32000", {"text": "busy", "events": kind == "events"})
+            assert not isinstance(caught.value, ServerUnavailableError)
+            assert caught.value.details == {"code": -32000}
+        assert (await here.call("web", "echo"))["content"]
+
+
+@guarantee("fault:crash")
+async def test_a_broken_event_stream_leaves_the_outcome_unknown(server):
+    async with opened(web(server)) as here:
+        with pytest.raises(ServerUnavailableError, match="its outcome is not known"):
+            await here.call("web", "half_events")

@@ -16,6 +16,7 @@ import pytest
 from downstreams import Opened, alive, fake, gone, opened, until
 from guarantees import guarantee
 from toolscout.config import ServerConfig
+from toolscout.downstream.pace import Pace
 from toolscout.downstream.process import StderrBuffer, open_process
 from toolscout.downstream.reaper import Reaper, descendants
 from toolscout.settings import Settings
@@ -199,7 +200,7 @@ async def test_a_cancelled_shutdown_still_closes_the_pipes_and_leaves_the_group_
     files = open_files()
 
     async def hold():
-        async with open_process(config, Settings(), reaper=reaper, errors=StderrBuffer(100)) as (read, _):
+        async with open_process(config, Settings(), reaper=reaper, errors=StderrBuffer(100), pace=Pace()) as (read, _):
             opened_stream.set_result(read)
             await asyncio.Event().wait()
 

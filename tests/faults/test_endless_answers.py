@@ -1,18 +1,28 @@
 """What a server sends without end is given up: bodies that call themselves events, and questions during a call."""
 
 import asyncio
+import math
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
 
-from downstreams import QUICK, bounded_memory, fake, healthy, opened
+from downstreams import QUICK, bounded_memory, fake, healthy, opened, until
 from fake_http import FakeHttp, fake_http
 from guarantees import guarantee
 from toolscout.config import OAuthConfig, ServerConfig
-from toolscout.downstream import http_client, in_flight
+from toolscout.downstream import in_flight
+from toolscout.downstream.http_body import BodyError, BoundedBody, EventBody
+from toolscout.downstream.in_flight import Attempt
+from toolscout.downstream.pace import Pace
 from toolscout.errors import CallError, CallTimeoutError
+from toolscout.jsonrpc_lines import MAX_VALUES
 
 pytestmark = pytest.mark.process
+
+SOON_S = 5.0
+"""Far less than the ten seconds for which a connection may be silent beyond the time of a call."""
 
 MOST_SENT = 64 << 20
 """More than the buffers of the kernel and one message hold, and far less than the server would send."""
@@ -51,14 +61,49 @@ async def test_endless_oauth_answers_that_are_called_streams_of_events_are_not_r
 
 
 @guarantee("fault:body")
-async def test_a_stream_that_nobody_waits_for_is_closed(server, monkeypatch):
-    monkeypatch.setattr(http_client, "MAX_PAUSE_S", 0.0)
-    monkeypatch.setattr(http_client, "_CONNECT_S", 0.2)
+@pytest.mark.parametrize("resumable", [False, True])
+async def test_a_stream_is_closed_when_its_call_is_given_up(server, resumable):
     async with opened(web(server, timeout_s=0.2)) as here:
         with pytest.raises(CallTimeoutError):
-            await here.call("web", "endless_comments")
-        assert await asyncio.to_thread(server.ended.wait, 10.0)
+            await here.call("web", "endless_comments", {"resumable": resumable})
+        assert await asyncio.to_thread(server.ended.wait, SOON_S)
         assert (await here.call("web", "echo"))["content"]
+    assert not [headers for _, _, headers, _ in server.seen if "last-event-id" in headers]
+
+
+@guarantee("fault:body")
+async def test_a_stream_is_closed_when_its_call_is_cancelled(server):
+    async with opened(web(server)) as here:
+        call = asyncio.create_task(here.call("web", "endless_comments"))
+        await until(lambda: bool(server.calls("endless_comments")))
+        call.cancel()
+        assert await asyncio.to_thread(server.ended.wait, SOON_S)
+        assert (await here.call("web", "echo"))["content"]
+
+
+async def read(kind: type[BoundedBody], parts: list[bytes]) -> bytes:
+    class Parts(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for part in parts:
+                yield part
+
+    return b"".join([part async for part in kind(Parts(), Attempt(), Pace(), most_s=math.inf)])
+
+
+@guarantee("fault:body")
+@pytest.mark.parametrize(
+    "end", [[b"\n", b"\n"], [b"\r", b"\n", b"\r", b"\n"], [b"\n\n"], [b"\n", b"\n: next"], [b"\n\r\n"]]
+)
+async def test_a_long_stream_of_small_events_is_read_whole_however_it_is_cut(end):
+    event = [b"data: [" + b"[]," * (MAX_VALUES // 8) + b"0]", *end]
+    assert await read(EventBody, event * 9) == b"".join(event * 9)
+
+
+@guarantee("fault:body")
+@pytest.mark.parametrize("end", [[b"\n"], [b"\r", b"\n"], [b"\r", b"", b"\n"]])
+async def test_an_event_of_many_lines_counts_as_one(end):
+    with pytest.raises(BodyError, match="values"):
+        await read(EventBody, [b"data: [" + b"[]," * (MAX_VALUES // 8) + b"0]", *end] * 9)
 
 
 class Agent:

@@ -19,6 +19,7 @@ from guarded import HANDSHAKE, MODERN, WAIT_S, guarded
 from scripted import Scripted, text
 from serving import serving
 from toolscout import Caller, Scout
+from toolscout.gateway import pending_calls
 from toolscout.policy.policy_file import parse_policy
 
 ELICITS: dict[str, Any] = {"elicitation": {"form": {}}}
@@ -182,6 +183,22 @@ async def test_only_the_owner_of_a_pending_call_can_answer_it(crm):
             assert stolen["isError"]
         mine = (await served.told(ann, "tools/call", retry, capabilities=ELICITS))["result"]
         assert mine["content"][0]["text"] == "they said True"
+
+
+@guarantee("load:limits")
+async def test_pending_calls_of_one_caller_leave_room_for_those_of_others(crm, monkeypatch):
+    monkeypatch.setattr(pending_calls, "_MAX_OWN_PENDING", 2)
+    async with guarded({"acme": [crm], "zeta": [crm]}) as served:
+        ann, zoe = await served.key("acme", "ann"), await served.key("zeta", "zoe")
+        wanted = {"name": "call_tool", "arguments": {"name": "crm__delete_customer", "arguments": {}}}
+
+        async def call(key: str) -> Any:
+            return (await served.told(key, "tools/call", wanted, capabilities=ELICITS))["result"]
+
+        calls = [await call(ann) for _ in range(3)]
+        assert [result.get("resultType") for result in calls] == ["input_required", "input_required", "complete"]
+        assert "too many calls are pending" in calls[2]["content"][0]["text"]
+        assert (await call(zoe))["resultType"] == "input_required"
 
 
 @guarantee("tenant:isolation")

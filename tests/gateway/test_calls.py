@@ -11,7 +11,7 @@ from mcp import MCPError
 
 from guarantees import guarantee
 from raw_client import raw_client
-from scripted import text
+from scripted import Scripted, text
 from toolscout.mcp_tools import REPAIRS
 from toolscout.settings import Settings
 
@@ -308,6 +308,54 @@ async def test_a_call_of_a_key_that_does_not_exist_is_answered_with_tools_that_i
     assert got["structuredContent"]["error"]["code"] == "tool_not_found"
     assert "- demo__echo (call_" in got["content"][1]["text"]
     assert not demo.calls
+
+
+@guarantee("proto:malformed")
+async def test_names_of_arguments_help_to_find_what_an_invented_key_means(open_gateway, demo):
+    schema = {"type": "object", "properties": {"recording_sid": {"type": "string"}}}
+    demo.tool("remove_audio", description="Delete the recording of a call", inputSchema=schema)
+    async with open_gateway(demo) as opened, raw_client(opened.server, "2026-07-28") as client:
+        call = {"name": "run_it", "arguments": {"recording_sid": "RE1"}}
+        got = await client.request("tools/call", {"name": "call_tool", "arguments": call})
+    assert got["content"][1]["text"].startswith("- demo__remove_audio (call_")
+    assert not demo.calls
+
+
+@guarantee("proto:malformed")
+@pytest.mark.parametrize("caller", ["call_tool", "call_read_tool"])
+async def test_a_search_that_a_model_wraps_into_a_call_is_answered(open_gateway, demo, caller):
+    search = {"name": "search_tools", "arguments": {"query": "echo"}}
+    async with open_gateway(demo) as opened, raw_client(opened.server, "2026-07-28") as client:
+        wrapped = await client.request("tools/call", {"name": caller, "arguments": search})
+        plain = await client.request("tools/call", search)
+        nested = await client.request(
+            "tools/call", {"name": caller, "arguments": {"name": "call_tool", "arguments": {"name": "demo__echo"}}}
+        )
+    assert wrapped["content"] == plain["content"]
+    assert nested["structuredContent"]["error"]["code"] == "tool_not_found"
+    assert not demo.calls
+
+
+@guarantee("proto:malformed")
+async def test_the_placeholders_of_an_answer_are_not_sent_as_arguments(open_gateway, demo):
+    async with open_gateway(demo) as opened, raw_client(opened.server, "2026-07-28") as client:
+        call = {"name": "demo__echo", "arguments": {"text": "<string>"}}
+        got = await client.request("tools/call", {"name": "call_tool", "arguments": call})
+    assert got["structuredContent"]["error"]["code"] == "invalid_arguments"
+    assert got["structuredContent"]["error"]["message"] == "text is still the placeholder <string>"
+    assert not demo.calls
+
+
+@guarantee("proto:malformed")
+async def test_filters_that_leave_only_weak_hits_are_told_what_they_exclude(open_gateway, demo):
+    demo.tool("send_invoice", description="Send an invoice to a customer by email")
+    other = Scripted("other")
+    other.tool("water_plants", description="Water the plants in the office")
+    async with open_gateway(demo, other) as opened, raw_client(opened.server, "2026-07-28") as client:
+        search = {"query": "send an invoice to a customer by email", "servers": ["other"]}
+        got = await client.request("tools/call", {"name": "search_tools", "arguments": search})
+    assert "Without servers: demo__send_invoice (strong fit)." in got["content"][0]["text"]
+    assert {tool["server"] for tool in got["structuredContent"]["tools"]} == {"other"}
 
 
 @guarantee("proto:malformed")

@@ -117,3 +117,36 @@ async def test_tool_search_returns_names_scores_and_schemas_and_execute_tool_cal
         assert 0 < hits[0]["score"] <= 1
         got = await client.call_tool("execute_tool", {"name": hits[0]["name"], "arguments": {"to": "a@b"}})
         assert got.content[0].text == "sent"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("search_tools", {"query": "send an email", "max_results": 1, "detail_level": "minimal"}),
+        ("search_tools", {"query": "send an email", "top_k": 1}),
+        ("list_tools", {"detail_level": "brief"}),
+        ("find_by_tags", {"tags": ["email"], "match_mode": "all", "detail_level": "full"}),
+        ("get_related_tools", {"tool_name": "send_email", "max_results": 1}),
+        ("get_tool_details", {"tool_name": "mail__send_email"}),
+        ("call_tool", {"tool_name": "mail__send_email", "arguments": {}}),
+        ("tool_search", {"query": "send an email", "limit": 1}),
+        ("intelligent_tool_finder", {"query": "send an email"}),
+    ],
+)
+async def test_the_names_that_documents_of_other_systems_use_are_accepted(connect, tool, given):
+    async with connect() as client:
+        got = await client.call_tool(tool, given)
+    assert not got.is_error, got.content[0].text
+    bounded = {"max_results", "top_k", "limit"} & given.keys() and tool != "get_related_tools"
+    if bounded:
+        tools = got.structured_content.get("tools", got.structured_content.get("result"))
+        assert len(tools) == 1
+
+
+async def test_an_unknown_parameter_is_named_with_the_one_that_was_meant(connect):
+    async with connect() as client:
+        got = await client.call_tool("search_tools", {"query": "send an email", "limits": 1})
+    assert got.is_error
+    error = got.structured_content["error"]
+    assert error["message"] == "search_tools has no parameter 'limits'"
+    assert error["suggestions"][0] == "limit"

@@ -26,33 +26,56 @@ WAIT_S = 20.0
 pytestmark = guarantee("fault:changed")
 
 
+class Watched:
+    """A watcher of files, and the configs that it has applied."""
+
+    def __init__(self, *paths):
+        self.paths = paths
+        self.applied: asyncio.Queue[Config] = asyncio.Queue()
+        self.polling = asyncio.Event()
+        self.looks = 0
+
+    def files(self):
+        self.looks += 1
+        if self.looks == 3:  # first which files are broken, then their state, and now a change would be seen
+            self.polling.set()
+        return self.paths
+
+    async def __aenter__(self):
+        self.task = asyncio.create_task(watch_config(self.files, self.applied.put, 0.01))
+        await asyncio.wait_for(self.polling.wait(), WAIT_S)
+        return self
+
+    async def __aexit__(self, *_error):
+        self.task.cancel()
+
+    async def titles(self):
+        config = await asyncio.wait_for(self.applied.get(), WAIT_S)
+        return [server.title for server in config.servers if not server.problem]
+
+
 async def test_each_edit_is_applied_once_and_a_broken_one_not_at_all(tmp_path, caplog):
     path = write_config(tmp_path, stdio("a", "one"))
-    applied: asyncio.Queue = asyncio.Queue()
-    looked = asyncio.Event()
-
-    def files():
-        looked.set()
-        return [path]
-
     with caplog.at_level(logging.INFO, logger="toolscout"):
-        following = asyncio.create_task(watch_config(files, applied.put, 0.01))
-        await asyncio.wait_for(looked.wait(), WAIT_S)
-        await asyncio.sleep(0.05)
-        write_config(tmp_path, stdio("a", "one"), stdio("bb", "two"))
-        config = await asyncio.wait_for(applied.get(), WAIT_S)
-        assert [server.title for server in config.servers] == ["a", "bb"]
+        async with Watched(path) as watched:
+            write_config(tmp_path, stdio("a", "one"), stdio("bb", "two"))
+            assert await watched.titles() == ["a", "bb"]
+            path.write_text("{ broken")
+            await until(lambda: "was not applied" in caplog.text)
+            assert watched.applied.empty()
+            write_config(tmp_path, stdio("ccc", "three"))
+            assert await watched.titles() == ["ccc"]
+
+
+async def test_a_file_that_was_broken_from_the_start_does_not_stop_edits_of_another(tmp_path, caplog):
+    broken, path = tmp_path / "broken.json", write_config(tmp_path, stdio("a", "one"))
+    broken.write_text("{ broken")
+    async with Watched(broken, path) as watched:
+        write_config(tmp_path, stdio("bb", "two"))
+        assert await watched.titles() == ["bb"]
         path.write_text("{ broken")
-        async with asyncio.timeout(WAIT_S):
-            while True:
-                await asyncio.sleep(0.01)
-                if "was not applied" in caplog.text:
-                    break
-        assert applied.empty()
-        write_config(tmp_path, stdio("ccc", "three"))
-        config = await asyncio.wait_for(applied.get(), WAIT_S)
-        assert [server.title for server in config.servers] == ["ccc"]
-        following.cancel()
+        await until(lambda: "was not applied" in caplog.text)
+        assert watched.applied.empty()
 
 
 @pytest.mark.process

@@ -3,15 +3,21 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantees import guarantee
-from toolscout.gateway.result_store import byte_size, cut_result
+from toolscout.gateway.result_store import byte_size
+from toolscout.gateway.result_store import cut_result as cut
 
 pytestmark = guarantee("fault:huge")
 
 URI = "toolscout://results/x"
+
+
+def cut_result(result: dict[str, Any], cap: int, uri: str) -> dict[str, Any]:
+    return cut(result, byte_size(result), cap, uri)
 
 
 def test_a_long_text_is_cut_with_a_notice_and_a_link_to_the_rest() -> None:
@@ -30,6 +36,22 @@ def test_an_image_that_does_not_fit_is_left_out_whole() -> None:
     image = {"type": "image", "data": "A" * 10_000, "mimeType": "image/png"}
     shaped = cut_result({"content": [{"type": "text", "text": "see"}, image]}, 1_000, URI)
     assert [item["type"] for item in shaped["content"]] == ["text", "text", "resource_link"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"content": [], "_meta": {"m": "x" * 10_000}},
+        {"content": [{"type": "text", "text": "y", "_meta": {"m": "x" * 10_000}}]},
+        {"content": [{"type": "text", "text": "y" * 5_000}], "vendor": ["x" * 5_000], "isError": True},
+        {"content": [{"type": "text", "text": "y"}], **{f"v{number}": "x" * 100 for number in range(100)}},
+    ],
+)
+def test_what_stands_beside_the_text_does_not_pass_the_cap(result: dict[str, Any]) -> None:
+    shaped = cut_result(result, 2_000, URI)
+    assert byte_size(shaped) <= 2_000
+    assert shaped["content"][-1]["uri"] == URI
+    assert shaped.get("isError") == result.get("isError")
 
 
 @given(

@@ -179,9 +179,14 @@ async def test_each_own_tool_has_annotations_and_each_discovery_tool_an_output_s
 async def test_what_is_not_listed_cannot_be_called_by_name(open_gateway, demo):
     async with open_gateway(demo, core=["demo__echo"]) as opened, raw_client(opened.server, "legacy") as client:
         await client.request("tools/call", {"name": "demo__echo", "arguments": {}})
-        for name in ("demo__send_letter", "list_tools", "tool_search"):
-            with pytest.raises(Exception, match=r"Unknown tool.* is called with call_tool"):
-                await client.request("tools/call", {"name": name, "arguments": {}})
+        for name, advice in (
+            ("demo__send_letter", 'called with call_tool: {"name": "demo__send_letter", "arguments": {...}}'),
+            ("demo__absent", 'called with call_tool: {"name": "demo__absent", "arguments": {...}}'),
+            ("list_tools", 'First search_tools {"query": "list tools"}; a hit is called with call_tool'),
+            ("tool_search", 'First search_tools {"query": "tool search"}'),
+        ):
+            with pytest.raises(Exception, match=f"Unknown tool: {name}. .*{re.escape(advice)}"):
+                await client.request("tools/call", {"name": name, "arguments": {"secret": "canary"}})
     assert len(demo.calls) == 1
 
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -137,21 +140,54 @@ async def test_serve_after_index_finds_the_tools_of_the_default_store_and_says_w
     assert "tools can be found but not called" in log.read_text("utf-8")
 
 
+TOKEN = "t0ken"
+HOST_FILES = {
+    "cursor": (
+        ".cursor/mcp.json",
+        '{"mcpServers": {"time": {"command": "sh", "args": ["-c", COMMAND], "env": {"TOKEN": "${env:TOKEN}"},'
+        ' "disabledTools": ["convert_time"]}}}',
+    ),
+    "codex": (
+        ".codex/config.toml",
+        '[mcp_servers.time]\ncommand = "sh"\nargs = ["-c", COMMAND]\nenv_vars = ["TOKEN"]\n'
+        'disabled_tools = ["convert_time"]\n# the end\n',
+    ),
+    "goose": (
+        ".config/goose/config.yaml",
+        "extensions:\n  time:\n    type: stdio\n    cmd: sh\n    args: [-c, COMMAND]\n    env_keys: [TOKEN]\n"
+        "    available_tools: [get_current_time]\n  developer: {type: builtin}  # mine\n",
+    ),
+}
+"""What three hosts keep: JSON, TOML and YAML. The server starts only if its host's variable reaches it."""
+
+
+def what_it_starts(host: str, text: str) -> tuple[str, list[str], dict[str, str]]:
+    """Return the command, arguments and variables of the one server that a host starts by its file."""
+    if host == "goose":
+        entry = yaml.safe_load(text)["extensions"]["toolscout"]
+        return entry["cmd"], entry["args"], dict.fromkeys(entry["env_keys"], TOKEN)
+    servers = tomllib.loads(text)["mcp_servers"] if host == "codex" else json.loads(text)["mcpServers"]
+    (entry,) = servers.values()
+    return entry["command"], entry["args"], dict.fromkeys(entry.get("env_vars") or entry["env"], TOKEN)
+
+
 @guarantee("import:rights")
+@pytest.mark.parametrize("host", HOST_FILES)
 async def test_a_host_that_was_imported_calls_its_server_and_gets_it_back(
-    reader: NewUser, time_server: ServerConfig
+    reader: NewUser, time_server: ServerConfig, host: str
 ) -> None:
-    file = reader.home / ".cursor" / "mcp.json"
-    file.parent.mkdir()
-    entry = {"command": time_server.command, "args": list(time_server.args), "disabledTools": ["convert_time"]}
-    file.write_text(json.dumps({"mcpServers": {"time": entry}}, indent=4), "utf-8")
+    name, content = HOST_FILES[host]
+    command = shlex.join([time_server.command, *time_server.args])
+    file = reader.home / name
+    file.parent.mkdir(parents=True)
+    file.write_text(content.replace("COMMAND", json.dumps(f'test "$TOKEN" = {TOKEN} && exec {command}')), "utf-8")
     before = file.read_bytes()
-    assert "Cursor" in reader.run("toolscout", "import")
+    assert host in reader.run("toolscout", "import").lower()
     assert file.read_bytes() == before
-    reader.run("toolscout", "import", "--write")
-    (moved,) = json.loads(file.read_text("utf-8"))["mcpServers"].values()
-    host = {"HOME": str(reader.home), "PATH": os.defpath}
-    async with Client(StdioServerParameters(command=moved["command"], args=moved["args"], env=host)) as client:
+    reader.run("toolscout", "import", host, "--write")
+    program, arguments, variables = what_it_starts(host, file.read_text("utf-8"))
+    environment = {"HOME": str(reader.home), "PATH": os.defpath, **variables}
+    async with Client(StdioServerParameters(command=program, args=arguments, env=environment)) as client:
 
         async def keys() -> set[str]:
             search = await client.call_tool("search_tools", {"query": "what time is it, convert time", "limit": 100})
@@ -167,3 +203,4 @@ async def test_a_host_that_was_imported_calls_its_server_and_gets_it_back(
     reader.run("toolscout", "import", "--undo")
     assert file.read_bytes() == before
     assert list(file.parent.iterdir()) == [file]
+    file.unlink()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolscout import InvalidValueError, Scout, Settings, ToolNotFoundError
-from toolscout.errors import AuthError
+from toolscout.errors import AuthError, ConflictError
 from toolscout.policy.api_keys import caller_of_key, mint_key, opens, split_token
 from toolscout.policy.claims import ClaimMap, caller_from_claims
 
@@ -89,3 +89,27 @@ async def test_revoking_twice_keeps_the_first_moment(scout: Scout) -> None:
     _, key = await scout.api_keys.create(tenant="acme")
     first = await scout.api_keys.revoke(key.id)
     assert (await scout.api_keys.revoke(key.id)).revoked_at == first.revoked_at
+
+
+async def test_rotating_replaces_a_key_of_which_nothing_else_changes(scout: Scout) -> None:
+    _, old = await scout.api_keys.create(
+        tenant="acme", user="ann", groups=["g"], scopes=["s"], note="n", expires_at=9e9
+    )
+    text, new = await scout.api_keys.rotate(old.id)
+    assert opens(new, (split_token(text) or ("", ""))[1], new.created_at)
+    own = {"id", "digest", "created_at"}
+    assert {name: value for name, value in asdict(new).items() if name not in own} == {
+        name: value for name, value in asdict(old).items() if name not in own
+    }
+    kept = {key.id: key.revoked_at is None for key in await scout.api_keys.list_all()}
+    assert kept == {old.id: False, new.id: True}
+
+
+@pytest.mark.parametrize("state", ["revoked", "expired"])
+async def test_a_key_that_opens_nothing_is_not_rotated(scout: Scout, state: str) -> None:
+    _, key = await scout.api_keys.create(tenant="acme", expires_at=1.0 if state == "expired" else None)
+    if state == "revoked":
+        await scout.api_keys.revoke(key.id)
+    with pytest.raises(ConflictError, match=state):
+        await scout.api_keys.rotate(key.id, expires_at=9e9)
+    assert len(await scout.api_keys.list_all()) == 1

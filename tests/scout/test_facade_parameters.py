@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolscout import InvalidValueError, Scout, read_config
+from toolscout import InputFileError, InvalidValueError, Scout, Settings, ToolMetadata, ToolRegistry, read_config
 from toolscout.storage.sqlite.store import SqliteStore
 
 ROWS = [
@@ -35,6 +35,22 @@ async def test_limit_and_top_k_are_the_same_and_stand_in_their_documented_places
         assert len(await scout.get_related_tools("mail__send_mail", 1)) == 1
         assert len(await scout.find_by_tags(["mail", "send"], "all")) == 1
         assert len(await scout.list_tools("full", "letters")) == 1
+
+
+async def test_the_names_that_documents_of_other_systems_use_are_accepted() -> None:
+    def scout_with(name: str, **options: Any) -> Any:
+        return getattr(scout, name)(*options.pop("given", ()), **options)
+
+    async with Scout.open(tools=ROWS) as scout:
+        assert len(await scout_with("search_tools", given=("mail",), max_results=1, detail_level="full")) == 1
+        assert len(await scout_with("discover_tools", given=("send a mail",), max_results=1)) == 1
+        assert (await scout_with("list_tools", detail_level="full")).metadata.detail == "full"
+        assert len(await scout_with("find_by_tags", given=(["mail", "send"],), match_mode="all")) == 1
+        assert len(await scout_with("get_related_tools", tool_name="mail__send_mail", max_results=1)) == 1
+        assert len(await scout_with("get_tool_details", tool_names=["mail__send_mail"])) == 1
+        with pytest.raises(TypeError, match="max_result'"):
+            await scout_with("search_tools", given=("mail",), max_result=1)
+    assert list(inspect.signature(Scout.search_tools).parameters)[:4] == ["self", "query", "tags", "top_k"]
 
 
 async def test_every_answer_says_how_long_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +88,27 @@ async def test_every_answer_says_how_long_it_took(monkeypatch: pytest.MonkeyPatc
         assert picked.search_duration_ms == (clock[0] - before) * 1_000 > 0
 
 
+async def test_a_registry_counts_the_time_of_its_providers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    class Slow:
+        async def list_tool_metadata(self) -> list[ToolMetadata]:
+            return [ToolMetadata(name="send_mail", description="Send a mail")]
+
+        async def get_tool(self, name: str) -> dict[str, Any]:
+            clock[0] += 5.0
+            return {"name": name, "inputSchema": {"type": "object"}}
+
+        async def call_tool(self, name: str, arguments: Any) -> str:
+            return name
+
+    registry = ToolRegistry(settings=Settings(embedder="none"))
+    registry.add_provider(Slow())
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    answer = await registry.search("send a mail")
+    assert (len(answer), answer.metadata.took_ms) == (1, 5_000.0)
+
+
 async def test_tools_found_by_tags_say_which_tags_they_have() -> None:
     async with Scout.open(tools=ROWS) as scout:
         found = await scout.find_by_tags(["mail", "SEND"])
@@ -107,11 +144,35 @@ async def test_own_categories_can_be_described(tmp_path: Path) -> None:
     ],
     ids=["openai-chat", "openai-responses", "anthropic"],
 )
-@pytest.mark.parametrize("form", ["rows", "lines", "array", "object"])
+@pytest.mark.parametrize("form", ["rows", "lines", "array", "object", "answer"])
 async def test_the_formats_of_chat_apis_are_read(tmp_path: Path, row: dict[str, object], form: str) -> None:
     file = tmp_path / "tools.json"
     texts = {"lines": json.dumps(row), "array": json.dumps([row], indent=1), "object": json.dumps({"tools": [row]})}
+    texts["answer"] = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [row]}})
     file.write_text(texts.get(form, ""))
     async with Scout.open(tools=[row] if form == "rows" else file) as scout:
         (match,) = await scout.list_tools("full")
         assert (match.tool.key, match.tool.input_schema) == ("local__a_tool", {"type": "object"})
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no tool"),
+        ("[]", "holds no tool"),
+        ("hello", "line 1: not JSON"),
+        ("[{}]", "tool 1: a row needs a name"),
+    ],
+)
+async def test_a_file_without_a_single_tool_is_an_error(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "tools.json"
+    file.write_text(text)
+    with pytest.raises(InputFileError, match=why):
+        async with Scout.open(tools=file):
+            pass
+
+
+async def test_one_tool_alone_is_refused_instead_of_being_read_as_no_tool() -> None:
+    with pytest.raises(InvalidValueError, match="must be a list"):
+        async with Scout.open(tools={"name": "send_mail"}):  # type: ignore[dict-item]
+            pass

@@ -29,6 +29,8 @@ def test_the_methods_wait_for_their_results() -> None:
         with pytest.raises(ToolNotFoundError):
             scout.get_tool_details("mail__nothing")
     scout.close()
+    with pytest.raises(StoreError, match="is closed"):
+        scout.list_tools()
 
 
 async def test_it_works_inside_a_running_event_loop() -> None:

@@ -1,4 +1,4 @@
-"""A hostile server attacks a running scout with its definitions while calls to a healthy server go on. None fails."""
+"""A hostile server attacks a scout with definitions that are slow to check, while a healthy server is called."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from downstreams import bounded_memory, fake
+from downstreams import fake
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import Scout, Settings
-from toolscout.arguments import validate_arguments
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import InvalidArgumentsError
 from toolscout.execution import argument_check
 from toolscout.jsonrpc_lines import MAX_VALUES, ValueCounter, has_too_many_values
 from toolscout.ports import WorkStoppedError
-from toolscout.schema_cost import cost_of
 from toolscout.worker import WorkerPool
 
 pytestmark = pytest.mark.process
@@ -86,16 +83,6 @@ def reasons(scout: Scout) -> str:
 
 
 @guarantee("fault:index")
-@pytest.mark.parametrize(("attack", "reason"), [("meta", "bytes"), ("dense", ""), ("many", ""), ("values", "")])
-async def test_no_definition_delays_the_calls_of_another_server(tmp_path, attack, reason):
-    with bounded_memory(100):
-        async with attacked(tmp_path, attack) as scout:
-            assert reason in reasons(scout)
-            keys = {match.tool.key for match in await scout.list_tools(page_size=100)}
-    assert "healthy__echo" in keys
-
-
-@guarantee("fault:index")
 async def test_a_definition_whose_check_takes_too_long_is_dropped_and_the_rest_is_indexed(tmp_path, monkeypatch):
     from toolscout.scout import examination
 
@@ -126,74 +113,6 @@ async def test_no_schema_holds_the_process(tmp_path, monkeypatch):
             await scout.call_tool("hostile__plain", {"a": "x"})
 
 
-@guarantee("fault:schema")
-@pytest.mark.parametrize(
-    ("pattern", "cheap"),
-    [
-        ("^[a-z0-9-]+$", True),
-        (r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2})?$", True),
-        ("^(yes|no)$", True),
-        ("(a+)+$", False),
-        ("^(a|a)*$", False),
-        ("^(.*)(.*)(.*)(.*)x$", False),
-        ("a?" * 30 + "a" * 30, False),
-        (r"^(?=.*\d).+$", False),
-        (r"^(.+)\1$", False),
-        ("^(([a-z])+.)+[A-Z]([a-z])+$", False),
-    ],
-)
-def test_only_patterns_that_cannot_backtrack_for_long_are_checked_in_place(pattern, cheap):
-    cost = cost_of({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}})
-    assert cost.allows({"a": "x" * 100}) is cheap
-
-
-@guarantee("fault:schema")
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"$ref": "#"},
-        {"$ref": "#/$defs/a", "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}},
-        {"$ref": "https://example.com/schema"},
-        {"unevaluatedProperties": False},
-        {"anyOf": [{"type": "object"}] * 1_000},
-        {"properties": {"a": {"pattern": "x" * 1_000}}},
-    ],
-)
-def test_a_schema_of_unknown_cost_is_never_checked_in_place(schema):
-    assert not cost_of(schema).allows({})
-
-
-@guarantee("fault:schema")
-async def test_what_is_checked_apart_has_the_same_result_as_in_place(make_tool):
-    pool = WorkerPool()
-    tool = make_tool({"type": "object", "properties": {"a": {"type": "integer"}}, "unevaluatedProperties": False})
-    try:
-        for arguments in ({"a": 1}, {"a": "1"}, '{"a": 1}', {"arguments": {"a": 1}}):
-            apart = await argument_check.check_arguments(tool, arguments, pool)
-            assert apart == validate_arguments(tool, arguments)
-        wrongs: tuple[Any, ...] = ({"a": "x"}, {"b": 1}, [], "x")
-        for wrong in wrongs:
-            with pytest.raises(InvalidArgumentsError) as here:
-                validate_arguments(tool, wrong)
-            with pytest.raises(InvalidArgumentsError) as there:
-                await argument_check.check_arguments(tool, wrong, pool)
-            assert (there.value.message, there.value.details) == (here.value.message, here.value.details)
-    finally:
-        await pool.close()
-
-
-@pytest.fixture
-def make_tool():
-    from toolscout.models import Tool
-
-    def make(schema: dict[str, Any]) -> Tool:
-        return Tool(
-            key="a__b", id="a__b", server="a", server_title="a", name="b", input_schema=schema, fingerprint="f" * 64
-        )
-
-    return make
-
-
 @guarantee("fault:index")
 async def test_work_of_one_server_is_stopped_and_delays_no_other(tmp_path):
     import re
@@ -201,10 +120,10 @@ async def test_work_of_one_server_is_stopped_and_delays_no_other(tmp_path):
     pool = WorkerPool()
     try:
         slow = [
-            asyncio.create_task(pool.run(re.search, "(a+)+$", "a" * 64 + "b", owner="hostile", timeout_s=0.5))
+            asyncio.create_task(pool.run(re.search, "(a+)+$", "a" * 64 + "b", owner=("hostile",), timeout_s=0.5))
             for _ in range(4)
         ]
-        assert await pool.run(re.escape, "a.b", owner="healthy", timeout_s=10.0) == r"a\.b"
+        assert await pool.run(re.escape, "a.b", owner=("healthy",), timeout_s=10.0) == r"a\.b"
         assert not any(task.done() for task in slow[1:])
         results = await asyncio.gather(*slow, return_exceptions=True)
         assert all(isinstance(result, WorkStoppedError) for result in results)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guarantees import guarantee
-from poisoned import STRANGER, Case, cases, to_tool
+from poisoned import SERVER, STRANGER, Case, cases, to_tool
 from toolscout.indexing.screen import LEARNED, load_rules, quarantines, screen_tool, screen_version
 
 pytestmark = guarantee("catalog:quarantine")
@@ -191,8 +191,14 @@ def test_no_tool_of_the_demonstration_is_quarantined() -> None:
     ],
 )
 def test_a_rule_without_support_by_the_classifier_is_only_a_notice(text: str) -> None:
-    findings = screen_tool(to_tool({"name": "new_page", "description": text}))
-    assert not quarantines(findings)
+    background = {"type": "boolean", "description": f"{text} Default is false (foreground)."}
+    about_parameter = {
+        "description": "Open a new tab and load a URL.",
+        "inputSchema": {"properties": {"b": background}},
+    }
+    for definition in ({"description": text}, about_parameter):
+        for server in (STRANGER, SERVER):
+            assert not quarantines(screen_tool(to_tool({"name": "new_page", **definition}, server)))
 
 
 PLAIN = [

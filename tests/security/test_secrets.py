@@ -16,10 +16,13 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from downstreams import fake, opened, until
+from collector import collecting
+from downstreams import fake, opened
 from fake_http import FakeHttp, fake_http
 from guarantees import guarantee
-from serving import serving
+from scraping import scrape, until_indexed
+from servers import free_port
+from serving import Serving, serving
 from toolscout import Caller, Scout, Settings, ToolscoutError
 from toolscout.config import OAuthConfig, ServerConfig, UserCredentials, read_config
 from toolscout.downstream.quoted_secrets import QuotedSecrets
@@ -110,35 +113,19 @@ async def test_a_gateway_with_secrets_in_every_corner_shows_none(
     write_everything(tmp_path, http)
     key = await make_key(tmp_path)
     answers: list[Any] = []
-    with serving(tmp_path, "--auth") as gateway:
-        for token in (CANARIES["token"], key[:-1] + "x", f"tsk_{CANARIES['token']}"):
-            async with httpx2.AsyncClient() as stranger:
-                refused = await stranger.post(gateway.url, headers={"Authorization": f"Bearer {token}"}, json={})
-                answers.append((refused.status_code, dict(refused.headers), refused.text))
-                assert refused.status_code == 401
-        async with (
-            httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as carrier,
-            Client(streamable_http_client(gateway.url, http_client=carrier), mode="2026-07-28") as client,
-        ):
-            answers.append(await client.list_tools())
-            await until(lambda: len(http.seen) > 2)
-            arguments = {"password": CANARIES["argument"], CANARIES["unknown"]: 1}
-            for name in (
-                "fake__tool0",
-                "web__echo",
-                "gone__x",
-                "dead__x",
-                "absent__x",
-                "off__x",
-                CANARIES["policy"][:3],
-            ):
-                answers.append(await client.call_tool("call_tool", {"name": name, "arguments": arguments}))
-                answers.append(
-                    await client.call_tool("call_tool", {"name": name, "arguments": {}, "version": "0" * 12})
-                )
-            answers.append(await client.call_tool("search_tools", {"query": "tool"}))
-    everything = stored(tmp_path) + gateway.log.read_bytes() + repr(answers).encode()
-    absent(everything)
+    port = free_port()
+    with collecting() as collector:
+        for name, value in {**collector.environment, "TOOLSCOUT_LOG_FORMAT": "json"}.items():
+            monkeypatch.setenv(name, value)
+        with serving(tmp_path, "--auth", "--diagnostics", str(port)) as gateway:
+            until_indexed(port, 4)
+            await use_everything(gateway, key, answers)
+            metrics = scrape(port).encode()
+    kept = stored(tmp_path) + gateway.log.read_bytes() + metrics + b"".join(collector.received)
+    everything = kept + repr(answers).encode()
+    assert {"execute_tool fake__tool0", "tools/call echo"} <= {item.name for item in collector.spans()}
+    absent(kept)
+    absent(everything, but=("unknown",))  # callers read the names of their own arguments
     assert key.encode() not in everything
     assert key.split("_")[2].encode() not in everything
     assert key.split("_")[1].encode() in (tmp_path / "audit.jsonl").read_bytes()
@@ -146,6 +133,33 @@ async def test_a_gateway_with_secrets_in_every_corner_shows_none(
     assert key not in received
     assert CANARIES["token"] not in received
     assert CANARIES["header"] in received, "its own server gets it"
+
+
+async def use_everything(gateway: Serving, key: str, answers: list[Any]) -> None:
+    """Send requests that are refused, that fail and that succeed."""
+    for token in (CANARIES["token"], key[:-1] + "x", f"tsk_{CANARIES['token']}"):
+        async with httpx2.AsyncClient() as stranger:
+            refused = await stranger.post(gateway.url, headers={"Authorization": f"Bearer {token}"}, json={})
+            answers.append((refused.status_code, dict(refused.headers), refused.text))
+            assert refused.status_code == 401
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as carrier,
+        Client(streamable_http_client(gateway.url, http_client=carrier), mode="2026-07-28") as client,
+    ):
+        answers.append(await client.list_tools())
+        arguments = {"password": CANARIES["argument"], CANARIES["unknown"]: 1}
+        for name in (
+            "fake__tool0",
+            "web__echo",
+            "gone__x",
+            "dead__x",
+            "absent__x",
+            "off__x",
+            CANARIES["policy"][:3],
+        ):
+            answers.append(await client.call_tool("call_tool", {"name": name, "arguments": arguments}))
+            answers.append(await client.call_tool("call_tool", {"name": name, "arguments": {}, "version": "0" * 12}))
+        answers.append(await client.call_tool("search_tools", {"query": f"tool {CANARIES['argument']}"}))
 
 
 async def make_key(folder: Path) -> str:

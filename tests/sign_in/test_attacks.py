@@ -13,6 +13,7 @@ from toolscout.config import ServerConfig
 from toolscout.errors import SignInError, StoreError
 from toolscout.gateway.auth.authentication import authentication_for
 from toolscout.gateway.connect import CALLBACK, CLIENT_DOCUMENT, ConnectPages
+from toolscout.gateway.http_limits import Refusals
 from toolscout.models import ACCOUNT_KIND, Account, Caller, Record, Scope
 from web import serving
 
@@ -186,11 +187,12 @@ async def test_a_gateway_with_an_https_address_is_known_by_its_document(
     origin = "https://tools.example.com"
     async with desk(config, tmp_path, public_url=origin) as here:
         settings = replace(QUICK, public_url=origin)
-        pages = ConnectPages(here.scout, settings, authentication_for(settings, here.scout.api_keys.find))
+        authentication = authentication_for(settings, here.scout.api_keys.find)
+        pages = ConnectPages(here.scout, settings, authentication, Refusals())
         async with serving(Starlette(routes=pages.routes())) as where:
             authorization_server.switch(origins={origin: where})
-            redirect = f"{origin}{CALLBACK}"
-            document = f"{origin}{CLIENT_DOCUMENT}"
+            redirect = f"{origin}{CALLBACK.format(server='notes')}"
+            document = f"{origin}{CLIENT_DOCUMENT.format(server='notes')}"
             pending = await here.accounts.begin("notes", config, Scope(), redirect, metadata_url=document)
             account = await here.accounts.finish(config, pending, await consent(pending.link))
     assert account.client["client_id"] == document

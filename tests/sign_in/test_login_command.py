@@ -199,28 +199,79 @@ def test_tokens_are_encrypted_and_the_key_is_the_owners_alone(home, authorizatio
     assert "eyJ" not in printed
 
 
+def test_an_account_whose_key_is_lost_is_shown_and_deleted_by_its_name(home):
+    login = Login(home)
+    get(login.line("http"), follow_redirects=True)
+    login.end()
+    (home / "toolscout" / "token.key").unlink()
+    (lost,) = accounts(home)
+    assert (lost["server"], lost["state"], lost["tenant"]) == ("notes", "unreadable", "local")
+    assert "toolscout logout notes" in run(home, "accounts", config=False).stdout
+    rotated = run(home, "token-key", "rotate", config=False)
+    assert rotated.returncode == 0
+    assert "left out the account at notes" in rotated.stderr
+    out = run(home, "logout", "notes")
+    assert out.returncode == 0, out.stderr
+    assert accounts(home) == []
+
+
 def test_a_server_that_nobody_signs_in_to_is_refused(home):
     out = run(home, "login", "nothing")
     assert out.returncode == 2
     assert "no server of the config is called 'nothing'" in out.stderr
 
 
-def test_importing_a_host_names_the_servers_that_want_a_sign_in(home, protected_server, monkeypatch):
+def imported(home, monkeypatch, servers):
+    """Import the servers of Claude Code. What it keeps of its tokens makes no difference."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    options = {"private": True}
-    closed = {"url": protected_server.url, "toolscout": options}
-    other = {"url": f"{protected_server.origin}/nothing", "toolscout": options}
-    file = home / "host.json"
-    file.write_text(json.dumps({"mcpServers": {"My notes": closed, "other": other}}), "utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".claude").mkdir()
+    tokens = {"mcpOAuth": {f"{title}|0123": {"accessToken": "c4n4ry"} for title in servers}}
+    (home / ".claude" / ".credentials.json").write_text(json.dumps(tokens), "utf-8")
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
     out = subprocess.run(
-        [sys.executable, "-m", "toolscout", "import", str(file), "--write", "--json"],
+        [sys.executable, "-m", "toolscout", "import", "claude-code", "--write", "--json"],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+    assert "c4n4ry" not in out.stdout + out.stderr
     (change,) = json.loads(out.stdout)["changes"]
-    assert change["done"] == "moved"
+    return change
+
+
+def test_importing_a_host_asks_its_servers_and_names_those_that_want_a_sign_in(home, protected_server, monkeypatch):
+    other = {"type": "http", "url": f"{protected_server.origin}/nothing"}
+    change = imported(home, monkeypatch, {"My notes": {"type": "http", "url": protected_server.url}, "other": other})
+    assert change["servers"] == ["My notes", "other"]
     assert [note for note in change["notes"] if "sign in" in note] == [
         "My-notes wants you to sign in: run `toolscout login My-notes`"
     ]
+    assert [seen["sub"] for seen in protected_server.seen()] == [None]
+
+
+def test_a_server_that_refuses_and_names_no_issuer_stays_with_its_host(home, protected_server, monkeypatch):
+    protected_server.switch(resource_metadata="", metadata={"authorization_servers": None})
+    plain = {"command": "uvx", "args": ["mcp-server-time"]}
+    change = imported(home, monkeypatch, {"keyed": {"type": "http", "url": protected_server.url}, "clock": plain})
+    assert change["servers"] == ["clock"]
+    assert "keyed stays: it refuses toolscout, and does not say where to sign in" in change["notes"]
+
+
+def test_accounts_shows_the_page_at_which_users_sign_in(home, protected_server, monkeypatch):
+    login = Login(home)
+    get(login.line("http"), follow_redirects=True)
+    login.end()
+    shared = json.loads((home / "mcp.json").read_text())
+    shared["mcpServers"]["Our notes"] = {"url": protected_server.url, "toolscout": {"per_user": True}}
+    (home / "mcp.json").write_text(json.dumps(shared), "utf-8")
+    assert "Users sign in to Our-notes at the gateway, once TOOLSCOUT_PUBLIC_URL is set" in run(home, "accounts").stdout
+    monkeypatch.setenv("TOOLSCOUT_PUBLIC_URL", "https://tools.example.com")
+    shown = json.loads(run(home, "accounts", "--json").stdout)
+    assert shown["pages"] == {"Our-notes": "https://tools.example.com/connect/Our-notes"}
+    assert [account["server"] for account in shown["accounts"]] == ["notes"]
+    refused = run(home, "login", "Our notes")
+    assert refused.returncode == 1
+    assert "each user signs in to Our notes for themselves" in refused.stderr
+    assert "open https://tools.example.com/connect/Our-notes and sign in" in refused.stderr

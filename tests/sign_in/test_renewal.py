@@ -7,8 +7,9 @@ import pytest
 
 from downstreams import WAIT_S, until
 from guarantees import guarantee
-from sign_ins import desk, protected
+from sign_ins import desk, protected, ready, refreshes
 from toolscout.errors import ServerUnavailableError, SignInRequiredError
+from toolscout.token_cipher import new_key
 from waiting import eventually
 
 pytestmark = [pytest.mark.process, guarantee("signin:bound")]
@@ -18,15 +19,6 @@ pytestmark = [pytest.mark.process, guarantee("signin:bound")]
 def config(authorization_server, protected_server):
     authorization_server.switch(approve="ann")
     return protected(protected_server, authorization_server, concurrency=100)
-
-
-async def ready(here):
-    await here.sign_in()
-    await until(lambda: here.scout.servers.statuses()[0].state == "ready")
-
-
-def refreshes(authorization_server):
-    return authorization_server.counts().get("token:refresh_token", 0)
 
 
 async def test_a_hundred_calls_whose_token_was_rejected_renew_it_once(
@@ -42,8 +34,14 @@ async def test_a_hundred_calls_whose_token_was_rejected_renew_it_once(
     assert refreshes(authorization_server) == 1
 
 
-async def test_two_replicas_renew_a_token_once(config, tmp_path, authorization_server, protected_server):
-    async with desk(config, tmp_path) as one, desk(config, tmp_path) as other:
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_two_replicas_renew_a_token_once(
+    config, tmp_path, authorization_server, protected_server, engine, request
+):
+    shared = {}
+    if engine == "postgres":
+        shared = {"store": request.getfixturevalue("database")(), "token_key": new_key()}
+    async with desk(config, tmp_path, **shared) as one, desk(config, tmp_path, **shared) as other:
         await ready(one)
         await until(lambda: other.scout.servers.statuses()[0].state == "ready")
         await asyncio.gather(one.call(), other.call())

@@ -1,105 +1,25 @@
 """Users of one gateway sign in for themselves: each call carries the caller's token, and nobody else's."""
 
 import asyncio
-import re
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
-import httpx2
 import pytest
 
-from downstreams import QUICK, WAIT_S
+from downstreams import WAIT_S
 from guarantees import guarantee
-from servers import free_port
 from sign_ins import consent, desk, protected
-from toolscout import Scout
-from toolscout.config import Config
+from teams import ANN, BOB, Visitor, found, team
 from toolscout.errors import SignInRequiredError
-from toolscout.gateway.auth.authentication import authentication_for
-from toolscout.gateway.host_check import allowed_hosts
-from toolscout.gateway.http import make_app
-from toolscout.gateway.http_listener import bind, serve_in_background
-from toolscout.gateway.server import Gateway
 from toolscout.models import Caller, Scope
 from waiting import eventually
-from web import client_as
 
 pytestmark = [pytest.mark.process, guarantee("signin:bound")]
-
-ANN, BOB = Caller(tenant="acme", user="ann"), Caller(tenant="acme", user="bob")
 
 
 @pytest.fixture
 def config(authorization_server, protected_server):
     return protected(protected_server, authorization_server, per_user=True)
-
-
-@dataclass
-class Team:
-    """A gateway for a team."""
-
-    scout: Scout
-    url: str
-
-    @property
-    def accounts(self):
-        """Return the accounts of the scout."""
-        assert self.scout.servers.accounts is not None
-        return self.scout.servers.accounts
-
-    async def key(self, caller):
-        """Create a key of a user."""
-        return (await self.scout.api_keys.create(tenant=caller.tenant, user=caller.user))[0]
-
-    async def who(self, key):
-        """Call `whoami` as the owner of a key, over MCP."""
-        async with client_as(self.url, Authorization=f"Bearer {key}") as (client, _):
-            result = await client.call_tool("call_tool", {"name": "notes__whoami", "arguments": {}})
-            return (result.structured_content or {}).get("sub", result.content)
-
-    async def tools(self, caller):
-        """Return the tools that a user sees."""
-        answer = await self.scout.list_tools(caller=self.scout.narrow(caller))
-        return [match.tool.name for match in answer]
-
-
-@asynccontextmanager
-async def team(config, folder):
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    settings = replace(QUICK, store=f"sqlite:///{folder / 'team.db'}", public_url=url, embedder="none")
-    async with Scout.open(settings=settings) as scout:
-        await scout.connect(Config(servers=(config,)))
-        gateway = Gateway(scout, settings=settings, authenticated=True)
-        authentication = authentication_for(settings, scout.api_keys.find)
-        app = make_app(gateway, settings, allowed_hosts("127.0.0.1", port), authentication)
-        async with gateway.running(), serve_in_background(app, bind("127.0.0.1", port)):
-            yield Team(scout, url)
-
-
-def found(pattern, text):
-    (one,) = re.findall(pattern, text)
-    return str(one)
-
-
-class Visitor(httpx2.AsyncClient):
-    """A person's browser, as far as cookies and redirects go."""
-
-    def __init__(self, team):
-        super().__init__(base_url=team.url, trust_env=False, timeout=30)
-
-    async def begin(self, key, **headers):
-        """Enter a key at the gateway, and return the page that leads to the issuer."""
-        form = await self.get("/connect/notes")
-        check = found(r'name="check" value="([^"]+)"', form.text)
-        return await self.post("/connect/notes", data={"key": key, "check": check}, headers=headers)
-
-    async def callback(self, key):
-        """Sign in at the issuer, and return the address that it sends the browser to."""
-        answer = await self.begin(key)
-        link = found(r'href="([^"]+)"', answer.text).replace("&amp;", "&")
-        return (await self.get(link)).headers["location"]
 
 
 async def test_two_users_sign_in_with_their_browsers_and_call_as_themselves(
@@ -137,7 +57,7 @@ async def test_a_user_who_is_not_signed_in_gets_the_link_and_nobody_elses_token(
     async with team(config, tmp_path) as here, Visitor(here) as ann:
         assert "You are signed in" in (await ann.get(await ann.callback(await here.key(ANN)))).text
         with pytest.raises(SignInRequiredError) as failed:
-            await here.scout.servers.get("notes").call_tool("whoami", {}, caller=BOB)
+            await here.live.call_tool("whoami", {}, caller=BOB)
         assert failed.value.hint == f"open {here.url}/connect/notes and sign in"
     assert protected_server.seen("tools/call") == []
 
@@ -223,3 +143,10 @@ async def test_interleaved_sign_ins_calls_and_rejections_of_users_never_mix_thei
                 results = await asyncio.gather(*(call(random.choice(names)) for _ in range(8)))
                 # For a second after signing out, the token may still be used, by its own user.
                 assert all(sub == name or (sub is None and name not in signed_in) for name, sub in results), results
+    of_sessions: dict[str, set[str]] = {}
+    of_tokens: dict[str, set[str]] = {}
+    for seen in protected_server.seen():
+        if seen["session"] and seen["sub"]:
+            of_sessions.setdefault(seen["session"], set()).add(seen["sub"])
+        of_tokens.setdefault(seen["jti"], set()).add(seen["sub"])
+    assert all(len(users) == 1 for users in [*of_sessions.values(), *of_tokens.values()])

@@ -14,7 +14,7 @@ from toolscout.cli.dates import ago, iso_time
 
 if TYPE_CHECKING:
     from toolscout.config import Config, ServerConfig
-    from toolscout.models import Account
+    from toolscout.models import Account, Scope, UnreadableAccount
     from toolscout.scout import Scout
     from toolscout.scout.accounts import Accounts
 
@@ -55,33 +55,42 @@ def logout(server: ServerName, config: options.ConfigFiles = None, store: option
     )
 
 
-def accounts(store: options.Store = None, json: options.Json = False) -> None:
-    """Show where people are signed in, without any token.
+def accounts(config: options.ConfigFiles = None, store: options.Store = None, json: options.Json = False) -> None:
+    """Show where people are signed in, without any token, and the pages at which users of a gateway sign in.
 
     Example: `toolscout accounts`
     """
     from toolscout.cli.output import print_json
 
-    async def work() -> list[Account]:
+    async def work() -> tuple[list[Account], list[UnreadableAccount], dict[str, str]]:
         from toolscout.scout import Scout
 
         async with Scout.open(store=options.existing(store)) as scout:
-            return await _accounts(scout).stored.find_all()
+            stored = _accounts(scout).stored
+            pages = await _accounts(scout).pages(_known_config(config or []))
+            return await stored.find_all(), await stored.find_unreadable(), pages
 
-    found = options.run(work())
+    found, unreadable, pages = options.run(work())
     if json:
-        print_json({"accounts": [_row(account) for account in found]})
+        rows = [_row(account) for account in found] + [_unreadable_row(account) for account in unreadable]
+        print_json({"accounts": rows, "pages": pages})
     else:
-        _show(found)
+        _show(found, unreadable)
+        for server, page in pages.items():
+            _say(f"Users sign in to {server} at {page or 'the gateway, once TOOLSCOUT_PUBLIC_URL is set'}")
 
 
 async def _login(name: str, files: list[Path], store: str | None, *, browser: bool, device_code: bool) -> Account:
+    from toolscout.errors import SignInError
     from toolscout.models import Scope
     from toolscout.scout import Scout
 
     async with Scout.open(settings=options.operating(store)) as scout:
         accounts = _accounts(scout)
         slug, server = await accounts.find_server(_config(files), name)
+        if server.per_user:
+            hint = accounts.how_to_sign_in(slug, server)
+            raise SignInError(f"each user signs in to {server.title} for themselves", hint=hint)
         if device_code:
             return await accounts.sign_in_with_device(
                 slug, server, Scope(), lambda code: _say(f"Open {code.whole_link or code.link} and enter {code.code}")
@@ -98,7 +107,7 @@ async def _sign_in(accounts: Accounts, slug: str, server: ServerConfig, *, brows
         pending = await accounts.begin(slug, server, Scope(), callback.redirect_uri)
         callback.state = pending.state
         _say("Open this link to sign in:")
-        typer.echo(pending.link)
+        _say(pending.link)
         if browser and _has_browser():
             import webbrowser
 
@@ -127,7 +136,7 @@ async def _logout(name: str, files: list[Path], store: str | None) -> bool:
     async with Scout.open(settings=options.operating(options.existing(store))) as scout:
         accounts = _accounts(scout)
         slug, server = await accounts.find_server(_config(files), name)
-        account = await accounts.stored.find(Scope(), slug)
+        account = await accounts.stored.look_up(Scope(), slug)
         if account is None:
             raise SignInError(f"nobody is signed in to {name}", hint="`toolscout accounts` shows where you are")
         return await accounts.sign_out(account, server)
@@ -150,6 +159,19 @@ def _config(files: list[Path]) -> Config:
     return read_config(found, partial=True)
 
 
+def _known_config(files: list[Path]) -> Config:
+    """Return the config, or an empty one if none was named and there is none that can be read."""
+    from toolscout.config import Config
+    from toolscout.errors import ConfigError
+
+    try:
+        return _config(files)
+    except ConfigError:
+        if files:
+            raise
+        return Config()
+
+
 def _has_browser() -> bool:
     """Tell whether a browser that opens here would be seen: not over SSH, and not without a screen."""
     if os.environ.get("SSH_CONNECTION"):
@@ -163,31 +185,38 @@ def _say(text: str) -> None:
     console().print(safe(text), soft_wrap=True, highlight=False)
 
 
-def _show(accounts: list[Account]) -> None:
+def _show(accounts: list[Account], unreadable: list[UnreadableAccount]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     from toolscout.cli.output import console, safe
 
-    if not accounts:
+    if not accounts and not unreadable:
         console().print("Nobody is signed in. Sign in to a server with `toolscout login SERVER`.")
         return
     table = Table(box=box.SIMPLE, pad_edge=False)
     for title in ("server", "state", "whose", "issuer", "scopes", "since"):
         table.add_column(title, overflow="fold")
     for account in accounts:
-        whose = f"{account.scope.owner} of {account.scope.tenant}" if account.scope.owner else account.scope.tenant
         style = "green" if _state(account) == "signed in" else "red"
         table.add_row(
             safe(account.server),
             Text(_state(account), style=style),
-            safe(whose),
+            safe(_whose(account.scope)),
             safe(account.issuer),
             safe(account.granted),
             Text(ago(account.signed_in_at)),
         )
+    for lost in unreadable:
+        table.add_row(safe(lost.server), Text("unreadable", style="red"), safe(_whose(lost.scope)), safe(lost.issuer))
     console().print(table)
+    for lost in unreadable:
+        _say(f"{lost.server}: {lost.reason}. Sign in again, or delete it with `toolscout logout {lost.server}`.")
+
+
+def _whose(scope: Scope) -> str:
+    return f"{scope.owner} of {scope.tenant}" if scope.owner else scope.tenant
 
 
 def _state(account: Account) -> str:
@@ -208,4 +237,15 @@ def _row(account: Account) -> dict[str, Any]:
         "wanted_scopes": account.wanted.split(),
         "signed_in_at": iso_time(account.signed_in_at),
         "expires_at": iso_time(account.expires_at),
+    }
+
+
+def _unreadable_row(account: UnreadableAccount) -> dict[str, Any]:
+    return {
+        "server": account.server,
+        "state": "unreadable",
+        "tenant": account.scope.tenant,
+        "user": account.scope.owner,
+        "issuer": account.issuer,
+        "reason": account.reason,
     }

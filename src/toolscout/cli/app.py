@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Container, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from toolscout.cli import (
     browse,
     call,
     changes,
+    console,
     doctor,
     enable,
     evaluate,
@@ -29,6 +31,7 @@ from toolscout.cli import (
     token_key,
 )
 from toolscout.errors import ToolscoutError, UsageError, to_wire
+from toolscout.tool_keys import SEPARATOR
 
 _CommandLineError: type[Exception] = typer.BadParameter.__bases__[0]
 """The base class of errors in a command line. Typer has no public name for it."""
@@ -40,7 +43,8 @@ EPILOG = (
 app = typer.Typer(
     name="toolscout",
     help="Find the right tool among thousands, by meaning and by words.\n\n"
-    "Start with `toolscout index --sample`, then `toolscout search email the team`.",
+    "Start with `toolscout index --sample`, then `toolscout search email the team`. `toolscout import` finds the MCP "
+    "servers of your agent hosts.",
     epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -49,6 +53,7 @@ app = typer.Typer(
 )
 
 app.command("serve", rich_help_panel="Use")(serve.serve)
+app.command("console", rich_help_panel="Use")(console.console)
 app.command("call", rich_help_panel="Use")(call.call)
 app.command("login", rich_help_panel="Use")(accounts.login)
 app.command("logout", rich_help_panel="Use")(accounts.logout)
@@ -98,7 +103,9 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a character that the terminal cannot show must not fail the command
     as_json = "--json" in sys.argv
     try:
-        raise SystemExit(_without_types(typer.main.get_command(app))(standalone_mode=not as_json))
+        command = _without_types(typer.main.get_command(app))
+        _refuse_key(sys.argv[1:2], command.commands)
+        raise SystemExit(command(standalone_mode=not as_json))
     except (ToolscoutError, _CommandLineError) as error:
         failure = error if isinstance(error, ToolscoutError) else _usage_error(error)
         if as_json:
@@ -111,6 +118,16 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+
+
+def _refuse_key(words: Sequence[str], commands: Container[str]) -> None:
+    """Refuse a key where a command belongs, and say which command takes it."""
+    for key in words:
+        if SEPARATOR in key and key not in commands:
+            raise UsageError(
+                f"{key} is a tool, not a command",
+                hint=f"`toolscout call {key}` calls it, `toolscout describe {key}` shows its parameters",
+            )
 
 
 def _without_types(command: Any, parent: typer.Context | None = None) -> Any:

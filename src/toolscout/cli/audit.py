@@ -96,10 +96,10 @@ def _matching_lines(
 def _format_line(line: dict[str, Any]) -> Text:
     from rich.text import Text
 
-    from toolscout.cli.output import safe
+    from toolscout.printable import escape_controls
 
     def text(name: str) -> str:
-        return safe(str(line.get(name) or "")).plain.replace("\n", "\\n")
+        return escape_controls(str(line.get(name) or ""))
 
     outcome = text("outcome")
     style = "green" if outcome in ("ok", "") else "yellow" if line.get("decision") == "refused" else "red"

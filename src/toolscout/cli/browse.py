@@ -64,21 +64,28 @@ def list_(
 
 
 def categories(
+    config: options.ConfigFiles = None,
     user: options.As = None,
     tenant: options.Tenant = LOCAL,
     group: options.Groups = None,
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List the categories, with the number of tools in each.
+    """List the categories, with the number of tools in each. The config may describe categories of your own.
 
     Example: `toolscout categories --json`
     """
+    from dataclasses import replace
+
     from toolscout.cli.output import console, print_json, show_categories
+    from toolscout.cli.serve import config_files
+    from toolscout.config.read import read_categories
 
     rows, empty_reason = _browse(
         store, options.caller_named(user, tenant, group), lambda scout, caller: scout.list_categories(caller=caller)
     )
+    described = read_categories(config_files(config or []))
+    rows = [replace(row, description=described.get(row.name) or row.description) for row in rows]
     if json:
         print_json({"categories": [row.to_dict() for row in rows]})
     elif empty_reason:

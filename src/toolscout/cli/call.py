@@ -59,8 +59,9 @@ async def _call(key: str, arguments: Any, named_files: list[Path], store: str | 
     config = read_config(files, partial=True)
     server = split_key(key)[0]
     servers = tuple(item for item in config.servers if item.server.key == server)
-    # Only the server of the key is started. If there is none, the catalogue suggests similar keys.
-    async with Scout.open(replace(config, servers=servers), settings=options.operating(store)) as scout:
+    # Only the server of the key is started. If there is none, the whole catalogue suggests similar keys.
+    only = replace(config, servers=servers) if servers else None
+    async with Scout.open(only, settings=options.operating(store)) as scout:
         try:
             return await scout.call_tool(key, arguments)
         except ToolNotFoundError:
@@ -74,14 +75,20 @@ async def _call(key: str, arguments: Any, named_files: list[Path], store: str | 
 
 
 def _show(outcome: CallResult) -> None:
+    """Print a result as it is, for pipes, and an error as a quotation: it must not look like one of toolscout."""
+    from rich.text import Text
+
     from toolscout.cli.output import console, safe
+    from toolscout.printable import escape_controls
 
     out = console()
     for repair in outcome.repairs:
-        out.print(safe(repair), style="dim")
+        out.print(safe(repair), style="dim", soft_wrap=True)
     for item in outcome.result.get("content") or []:
         if isinstance(item, dict) and item.get("type") == "text":
-            out.print(safe(str(item.get("text", ""))), soft_wrap=True)
+            text = str(item.get("text", ""))
+            shown = Text("    | ") + safe(text) if outcome.is_error else Text(escape_controls(text, keep="\n"))
+            out.print(shown, soft_wrap=True)
         else:
             kind = item.get("type") if isinstance(item, dict) else "?"
-            out.print(safe(f"[{kind}: {len(json_.dumps(item)):,} characters; use --json to see it]"))
+            out.print(safe(f"[{kind}: {len(json_.dumps(item)):,} characters; use --json to see it]"), soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from toolscout.cli.definition_diff import DiffLine
+    from toolscout.definition_diff import DiffLine
 
 _NO_VISIBLE_CHANGE = (
     "a part that toolscout does not show: a field that it does not read, white space at the end, or a text that your "
@@ -41,10 +41,11 @@ def changes(
     Example: `toolscout changes --json`
     """
     from toolscout.cli.output import console, print_json
+    from toolscout.definition_diff import change_row
 
     rows = [item for item in options.run(_changes(store, tenant)) if all_ or item.waits]
     if json:
-        print_json({"changes": [_row(item) for item in rows]})
+        print_json({"changes": [change_row(item) for item in rows]})
     elif not rows:
         console().print("Nothing waits for a decision.")
     else:
@@ -97,24 +98,11 @@ async def _decide(store: str | None, scope: Scope, keys: list[str], *, keep_out:
         return await scout.decisions.decide(scope, keys, "kept_out" if keep_out else "approved")
 
 
-def state_of(change: Change) -> str:
-    """Return the state of a tool in one or two words."""
-    if change.verdict == "kept_out":
-        return "kept out"
-    if change.quarantine_reason:
-        return "withheld" if change.changed and not _is_poisoned(change) else "quarantined"
-    return "changed"
-
-
-def _is_poisoned(change: Change) -> bool:
-    return any(item.severity == "quarantine" for item in change.findings)
-
-
 def _show(out: Console, change: Change) -> None:
     from rich.text import Text
 
-    from toolscout.cli.definition_diff import compare
     from toolscout.cli.output import safe
+    from toolscout.definition_diff import compare, state_of
 
     state = state_of(change)
     head = Text.assemble(
@@ -122,7 +110,7 @@ def _show(out: Console, change: Change) -> None:
     )
     head += Text(f"  {change.version}", style="dim")
     where = _where(change.scope)
-    out.print(head + (Text(f"  {safe(where).plain}", style="dim") if where else Text("")))
+    out.print(head + (Text(f"  {safe(where).plain}", style="dim") if where else Text("")), soft_wrap=True)
     for item in change.findings:
         style = "red" if item.severity == "quarantine" else "yellow"
         reason = safe(f" in {item.where}: {item.reason}").plain
@@ -135,7 +123,7 @@ def _show(out: Console, change: Change) -> None:
         if not diffs:
             out.print(f"  changed in {_NO_VISIBLE_CHANGE}")
         for field in diffs:
-            out.print(Text(f"  {field.field}", style="bold"))
+            out.print(Text("  ") + safe(field.field), style="bold", soft_wrap=True)
             for line in field.lines:
                 out.print(_format_line(line), soft_wrap=True)
     out.print()
@@ -174,27 +162,3 @@ def _command_arguments(change: Change, target: str) -> str:
 def _where(scope: Scope) -> str:
     tenant = f"tenant {scope.tenant}" if scope.tenant != LOCAL else ""
     return ", ".join(part for part in (tenant, f"user {scope.owner}" if scope.owner is not None else "") if part)
-
-
-def _row(change: Change) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from toolscout.cli.dates import iso_time
-    from toolscout.cli.definition_diff import compare, unified
-
-    return {
-        "key": change.key,
-        "version": change.version,
-        "approve": change.approval,
-        "tenant": change.scope.tenant,
-        "user": change.scope.owner,
-        "state": state_of(change),
-        "waits": change.waits,
-        "held": change.quarantine_reason,
-        "changed": change.changed,
-        "pinned_at": iso_time(change.at),
-        "findings": [asdict(item) for item in change.findings],
-        "before": change.before,
-        "after": change.after,
-        "diff": unified(compare(change.before, change.after)) if change.before is not None else [],
-    }

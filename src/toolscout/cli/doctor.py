@@ -14,7 +14,6 @@ import typer
 from toolscout.cli import options
 from toolscout.errors import ToolscoutError
 from toolscout.ports import Store
-from toolscout.printable import escape_controls
 from toolscout.settings import Settings, sqlite_file, unknown_variables
 from toolscout.telemetry import without_password
 
@@ -43,7 +42,7 @@ def doctor(config: options.ConfigFiles = None, store: options.Store = None, json
     """
     from rich.text import Text
 
-    from toolscout.cli.output import console, print_json
+    from toolscout.cli.output import console, print_json, safe
 
     checks = options.run(run_checks(store, config or []))
     if json:
@@ -52,12 +51,11 @@ def doctor(config: options.ConfigFiles = None, store: options.Store = None, json
         out = console()
         for check in checks:
             mark = ("ok  ", "green") if check.ok else ("bad ", "bold red")
-            what, detail = escape_controls(check.what), escape_controls(check.detail)
-            out.print(Text.assemble(mark, (f"{what}: ", "bold"), detail))
+            out.print(Text.assemble(mark, (f"{safe(check.what)}: ", "bold"), safe(check.detail)), soft_wrap=True)
             if check.fix:
-                out.print(Text(f"    {'next' if check.ok else 'fix'}: {escape_controls(check.fix)}"))
-            for line in check.output.splitlines():
-                out.print(Text(f"    | {escape_controls(line)}"), soft_wrap=True)
+                out.print(Text(f"    {'next' if check.ok else 'fix'}: ") + safe(check.fix), soft_wrap=True)
+            if check.output:
+                out.print(Text("    | ") + safe(check.output), soft_wrap=True)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
 

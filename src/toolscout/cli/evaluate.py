@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolscout.cli import options
-from toolscout.cli.retrieval_metrics import LabelledQuery, QueryOutcome, read_queries, summarize
-from toolscout.errors import EmbedderError
+from toolscout.retrieval_metrics import LabelledQuery, read_queries, summarize
 
 
 def evaluate(
@@ -68,6 +66,7 @@ async def _evaluate(
     from rich.progress import Progress
 
     from toolscout.scout import Scout
+    from toolscout.scout.evaluation import measure_queries
 
     console = Console(stderr=True)
     with Progress(console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
@@ -77,25 +76,5 @@ async def _evaluate(
                 tools, progress=lambda done, total: bar.update(task, completed=done, total=total)
             )
             task = bar.add_task("searching", total=len(queries))
-            outcomes = []
-            await scout.search_tools(queries[0].query, top_k=k, ranker=ranker)
-            for item in queries:
-                started = time.perf_counter()
-                answer = await scout.search_tools(item.query, top_k=k, ranker=ranker)
-                took_ms = (time.perf_counter() - started) * 1_000
-                if answer.metadata.degraded:
-                    raise EmbedderError(
-                        f"no figure: an answer was degraded ({answer.metadata.degraded})",
-                        hint="`toolscout doctor` says what is wrong, or measure a ranker without vectors: "
-                        "--ranker keyword",
-                    )
-                outcomes.append(
-                    QueryOutcome(
-                        labelled=item,
-                        tool_ids=tuple(match.tool.id for match in answer),
-                        took_ms=took_ms,
-                        fit=answer[0].fit if answer else None,
-                    )
-                )
-                bar.advance(task)
+            outcomes = await measure_queries(scout, queries, ranker=ranker, k=k, done=lambda: bar.advance(task))
     return summarize(outcomes, report.total, k, lenient=lenient)

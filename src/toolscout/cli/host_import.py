@@ -6,7 +6,7 @@ The original file is backed up, every write is atomic, and a second run changes 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,10 +16,12 @@ from typing import Any, Literal
 from toolscout.cli.host_rules import HostRules, host_rules, lost_variables_note
 from toolscout.cli.hosts import ServerList
 from toolscout.cli.import_record import ImportRecord, content_digest, digest, import_records, write_file
-from toolscout.cli.toml_edit import replace_table
-from toolscout.config.files import BARE_VARIABLES, is_toolscout, load, read_text
-from toolscout.config.jsonc import replace_value, to_json, value_at
+from toolscout.config.files import BARE_VARIABLES, YAML, is_toolscout, load, read_text
+from toolscout.config.jsonc import replace_value, to_json
+from toolscout.config.other_hosts import listed_servers
+from toolscout.config.toml_edit import replace_table
 from toolscout.config.variables import references
+from toolscout.config.yaml_edit import replace_servers
 from toolscout.errors import ConfigError
 from toolscout.tool_keys import add_suffix, server_slug
 
@@ -28,7 +30,10 @@ UNDONE = ".undone"
 
 _BOM = b"\xef\xbb\xbf"
 _PRIVATE = 0o600
-_EXPANDED = ("command", "args", "env", "envFile", "cwd", "url", "serverUrl", "httpUrl", "headers")
+_EXPANDED = (
+    *("command", "args", "env", "envFile", "cwd", "url", "serverUrl", "httpUrl", "headers"),
+    *("requestOptions", "apiKey"),
+)
 
 Done = Literal["moved", "unchanged", "skipped", "failed", "restored", "put back"]
 
@@ -47,12 +52,20 @@ class HostEdit:
 
 
 def put_in_front(
-    lists: Sequence[ServerList], launch: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
+    lists: Sequence[ServerList],
+    launch: Sequence[str],
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    closed: Collection[str] = (),
 ) -> HostEdit:
-    """Move the servers of all lists in one file to toolscout's folder. Without servers to move, change nothing."""
+    """Move the servers of all lists in one file to toolscout's folder. Without servers to move, change nothing.
+
+    `closed` are servers that refuse toolscout, and do not say where to sign in. They stay.
+    """
     environ = os.environ if environ is None else environ
     host, file = lists[0].host, lists[0].file
-    rules = {server_list.path: host_rules(server_list, environ) for server_list in lists}
+    rules = {server_list.path: host_rules(server_list, environ, closed) for server_list in lists}
     stay_notes = [f"{title} stays: {reason}" for rule in rules.values() for title, reason in rule.staying.items()]
     todo = [server_list for server_list in lists if set(server_list.others) - rules[server_list.path].staying.keys()]
     if not todo:
@@ -85,7 +98,7 @@ def put_in_front(
         raise
     notes = [*stay_notes, *(note for server_list in todo for note in rules[server_list.path].notes)]
     if any(item.comments for item in todo):
-        notes.append("comments between its servers are only in the backup")
+        notes.append("comments among its servers are only in the backup")
     for server_list, target, _ in plans:
         notes += lost_variables_note(server_list, rules[server_list.path], environ, target)
     return HostEdit(
@@ -159,8 +172,9 @@ def _undo_file(file: Path, records: list[ImportRecord]) -> HostEdit:
         values = load(file)
         text = read_text(file)
         for record in list(records):
-            if isinstance(value_at(values, record.key_path), dict):
-                text = _put_back(file, text, value_at(values, record.key_path), record)
+            now_listed = listed_servers(values, record.key_path)
+            if now_listed is not None:
+                text = _put_back(file, text, now_listed, record)
             else:
                 notes.append(f"the file has no list of servers any more, so they stay in {record.path}")
                 records.remove(record)
@@ -203,6 +217,8 @@ def _put_back(file: Path, text: str, now: Mapping[str, Any], record: ImportRecor
 
 def _replace(file: Path, text: str, path: Sequence[str], entries: Mapping[str, Any]) -> str:
     """Replace a list of servers in the text of a file. Everything around it is kept."""
+    if file.suffix in YAML:
+        return replace_servers(text, path, entries)
     return replace_table(text, path, entries) if file.suffix == ".toml" else replace_value(text, path, entries)
 
 
@@ -228,11 +244,10 @@ def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[s
     entries = {title: dict(entry) for title, entry in server_list.servers.items() if is_toolscout(entry)}
     if not entries:
         command = [*launch, "serve", "--config", str(target)]
-        start = {"command": command} if server_list.host.command_list else {"command": command[0], "args": command[1:]}
-        entry = {**server_list.host.entry, **start}
-        return {
-            _title(server_list): {**entry, **({"env": env} if env else {}), **({"env_vars": names} if names else {})}
-        }
+        host = server_list.host
+        start = {host.command: command} if host.command_list else {host.command: command[0], "args": command[1:]}
+        variables = {**({"env": env} if env else {}), **({host.variables: names} if names else {})}
+        return {_title(server_list): {**host.entry, **start, **variables}}
     with_target = (title for title, entry in entries.items() if str(target) in _args(entry))
     title = next(with_target, next(iter(entries)))
     if str(target) not in _args(entries[title]):
@@ -240,15 +255,19 @@ def _toolscout_entries(server_list: ServerList, target: Path, launch: Sequence[s
     if env:
         entries[title]["env"] = {**env, **(entries[title].get("env") or {})}
     if names:
-        entries[title]["env_vars"] = _distinct([*(entries[title].get("env_vars") or ()), *names])
+        field = server_list.host.variables
+        entries[title][field] = _distinct([*(entries[title].get(field) or ()), *names])
     return entries
 
 
 def _title(server_list: ServerList) -> str:
-    """Return the name of toolscout's entry. A project has its own name, so that it does not hide the user's."""
-    if server_list.whole_user:
-        return "toolscout"
-    return server_slug(f"toolscout-{Path(server_list.workspace).name}")[:32]
+    """Return the name of toolscout's entry. A project has its own name, so that it does not hide the user's.
+
+    So has each file of a folder whose files the host reads together.
+    """
+    names = [] if server_list.whole_user else [Path(server_list.workspace).name]
+    names += [server_list.file.stem] if "*" in server_list.host.user else []
+    return server_slug("-".join(["toolscout", *names]))[:32]
 
 
 def _variables(server_list: ServerList) -> Iterator[tuple[str, str]]:
@@ -262,10 +281,11 @@ def _variables(server_list: ServerList) -> Iterator[tuple[str, str]]:
 def _listed_variables(server_list: ServerList) -> list[Any]:
     """Return the variables that the entries take from the host, where it passes on only those that are listed."""
     names: list[Any] = []
-    for entry in server_list.others.values() if server_list.host.lists_variables else ():
+    field = server_list.host.variables
+    for entry in server_list.others.values() if field else ():
         if isinstance(entry, Mapping):
             headers = entry.get("env_http_headers")
-            names += entry["env_vars"] if isinstance(entry.get("env_vars"), list) else []
+            names += entry[field] if isinstance(entry.get(field), list) else []
             names += [entry["bearer_token_env_var"]] if entry.get("bearer_token_env_var") else []
             names += headers.values() if isinstance(headers, Mapping) else []
     return _distinct(names)

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from toolscout.cli.hosts import ServerList
-from toolscout.config.files import load
+from toolscout.cli.hosts import ServerList, home_folder
+from toolscout.config.files import load, read_text
+from toolscout.config.yaml_1_2 import read_yaml
 from toolscout.errors import ConfigError
 
 _CURSOR_RULE = re.compile(r"Mcp\(([^:()]*):?([^()]*)\)")
-_CLAUDE_SETTINGS = ("settings.json", "settings.local.json")
-_APPROVALS = ("autoApprove", "alwaysAllow", "trust")
+CLAUDE_SETTINGS = ("settings.json", "settings.local.json")
+_APPROVALS = ("autoApprove", "alwaysAllow", "trust", "default_tools_approval_mode")
+_GOOSE_EFFECTS = ("never_allow", "ask_before", "always_allow")
+_CONTINUE_TOOLS = frozenset(
+    "* Bash Checklist Diff Edit Exit Fetch List MultiEdit Read Search Skills Status Subagent Write".split()
+)
+"""Tools of Continue's own."""
+MANAGED_FOLDERS = {
+    "darwin": (Path("/Library/Application Support/ClaudeCode"),),
+    "win32": (Path("C:/Program Files/ClaudeCode"), Path("C:/ProgramData/ClaudeCode")),
+    "linux": (Path("/etc/claude-code"),),
+}
+"""Where administrators put settings of Claude Code, by platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +50,19 @@ def permission_rules(
         for name in _APPROVALS if isinstance(entry, Mapping) else ():
             if entry.get(name):
                 yield PermissionRule(server=title, tools="*", forbidden=False, text=f"{name} of {title}")
+        tools = entry.get("tools") if isinstance(entry, Mapping) else None
+        for tool, rule in tools.items() if isinstance(tools, Mapping) else ():
+            if isinstance(rule, Mapping) and rule.get("approval_mode"):
+                text = f"approval_mode of {tool} of {title}"
+                yield PermissionRule(server=title, tools=str(tool), forbidden=False, text=text)
     if host == "claude-code":
         for settings in claude_settings(server_list, environ):
-            yield from _claude_rules(settings.get("permissions"), moving)
+            yield from claude_rules(settings.get("permissions"), moving)
         project = project_values(server_list, values)
         if isinstance(project, Mapping):
-            yield from _claude_rules({"allow": project.get("allowedTools")}, moving)
+            yield from claude_rules({"allow": project.get("allowedTools")}, moving)
     elif host == "cursor":
-        home = Path(environ.get("HOME") or Path.home())
+        home = home_folder(environ)
         for file in (home / ".cursor" / "cli-config.json", Path(server_list.workspace) / ".cursor" / "cli.json"):
             yield from _cursor_rules(host_values(file).get("permissions"), moving)
         for folder in (home, Path(server_list.workspace)):
@@ -62,41 +80,38 @@ def permission_rules(
                     yield PermissionRule(
                         server=title, tools=tool or server, forbidden=True, text=f"excludeTools: {name}"
                     )
-        yield from _claude_rules(values.get("permissions"), moving)
+        for name in (*text_items(tools.get("allowed")), *text_items(values.get("allowedTools"))):
+            for title in moving:
+                if name.startswith((f"{title}__", f"mcp_{title}_", f"mcp__{title}__")):
+                    yield PermissionRule(server=title, tools="*", forbidden=False, text=f"tools.allowed: {name}")
+        yield from claude_rules(values.get("permissions"), moving)
         yield from _policy_rules(server_list, environ, moving)
     elif host == "opencode":
-        yield from _opencode_rules(values, moving)
+        yield from opencode_rules(values, moving)
     elif host == "zed":
         yield from _zed_rules(values, moving)
-
-
-def partial_rules(
-    server_list: ServerList, values: Mapping[str, Any], title: str
-) -> Iterator[tuple[str, Iterator[PermissionRule]]]:
-    """Yield rules that hold for one agent or one project alone, of a server that all of them have."""
-    one = {title: None}
-    if server_list.host.name == "opencode":
-        for section in ("agent", "mode"):
-            agents = values.get(section)
-            for name, agent in agents.items() if isinstance(agents, Mapping) else ():
-                if isinstance(agent, Mapping):
-                    yield f"the agent {name}", _opencode_rules(agent, one)
-    if server_list.host.name == "claude-code" and server_list.whole_user:
-        projects = values.get("projects")
-        for folder in projects if isinstance(projects, Mapping) else ():
-            for name in _CLAUDE_SETTINGS:
-                yield folder, _claude_rules(host_values(Path(folder) / ".claude" / name).get("permissions"), one)
+    elif host == "goose":
+        yield from _goose_rules(host_values(server_list.file.parent / "permission.yaml"), moving)
+    elif host == "continue":
+        yield from _continue_rules(host_values(home_folder(environ) / ".continue" / "permissions.yaml"), moving)
 
 
 def claude_settings(server_list: ServerList, environ: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-    """Yield the settings of Claude Code that hold for a list: the user's, and those of its project."""
-    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
-    folders = [Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")]
+    """Yield the settings of Claude Code that hold for a list: the administrator's, the user's, and its project's."""
+    for folder in managed_folders():
+        for file in (folder / "managed-settings.json", *sorted((folder / "managed-settings.d").glob("*.json"))):
+            yield host_values(file)
+    folders = [Path(environ.get("CLAUDE_CONFIG_DIR") or home_folder(environ) / ".claude")]
     if not server_list.whole_user:
         folders.append(Path(server_list.workspace) / ".claude")
     for folder in folders:
-        for name in _CLAUDE_SETTINGS:
+        for name in CLAUDE_SETTINGS:
             yield host_values(folder / name)
+
+
+def managed_folders() -> tuple[Path, ...]:
+    """Return the folders of an administrator's settings of Claude Code on this platform."""
+    return MANAGED_FOLDERS.get(sys.platform, MANAGED_FOLDERS["linux"])
 
 
 def project_values(server_list: ServerList, values: Mapping[str, Any]) -> Any:
@@ -105,18 +120,22 @@ def project_values(server_list: ServerList, values: Mapping[str, Any]) -> Any:
     return projects.get(server_list.workspace) if isinstance(projects, Mapping) else None
 
 
-def host_values(file: Path, rows: str = "") -> Mapping[str, Any]:
+def host_values(file: Path) -> Mapping[str, Any]:
     """Return the content of a file of the host, empty if it is not there or cannot be read."""
     try:
         return load(file) if file.is_file() else {}
     except ConfigError:
-        import json
+        return {}
 
-        try:
-            content = json.loads(file.read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return {rows: content} if rows and isinstance(content, list) else {}
+
+def front_matter(file: Path) -> Mapping[str, Any]:
+    """Return the fields at the top of a Markdown file, empty if there are none that can be read."""
+    try:
+        _, _, rest = read_text(file).partition("---")
+        fields, end, _ = rest.partition("\n---")
+        return read_yaml(fields, str(file)) if end else {}
+    except (ConfigError, ValueError, RecursionError):
+        return {}
 
 
 def text_items(value: Any) -> tuple[str, ...]:
@@ -124,7 +143,8 @@ def text_items(value: Any) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
-def _claude_rules(permissions: Any, moving: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def claude_rules(permissions: Any, moving: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    """Read `allow`, `ask` and `deny`: names such as `mcp__server__tool`."""
     for effect in ("allow", "ask", "deny"):
         for text in text_items(permissions.get(effect)) if isinstance(permissions, Mapping) else ():
             for title in moving:
@@ -148,8 +168,7 @@ def _policy_rules(
     server_list: ServerList, environ: Mapping[str, str], moving: Mapping[str, Any]
 ) -> Iterator[PermissionRule]:
     """Read the policies of Gemini: TOML files of rules by `mcpName` and `toolName`."""
-    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
-    for folder in dict.fromkeys((home, Path(server_list.workspace))):
+    for folder in dict.fromkeys((home_folder(environ), Path(server_list.workspace))):
         for file in sorted((folder / f".{server_list.host.name}" / "policies").glob("*.toml")):
             rules = host_values(file).get("rule")
             for rule in rules if isinstance(rules, list) else ():
@@ -178,7 +197,7 @@ def _cursor_rules(permissions: Any, moving: Mapping[str, Any]) -> Iterator[Permi
                     yield PermissionRule(server=title, tools=match[2] or "*", forbidden=effect == "deny", text=text)
 
 
-def _opencode_rules(values: Mapping[str, Any], moving: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def opencode_rules(values: Mapping[str, Any], moving: Mapping[str, Any]) -> Iterator[PermissionRule]:
     """Read `tools` and `permission`: patterns of `<server>_<tool>`."""
     for section in ("tools", "permission"):
         rules = values.get(section)
@@ -211,3 +230,24 @@ def _zed_rules(values: Mapping[str, Any], moving: Mapping[str, Any]) -> Iterator
         if kind == "mcp" and title in moving:
             denied = isinstance(rule, Mapping) and rule.get("default") == "deny"
             yield PermissionRule(server=title, tools=tool or "*", forbidden=denied, text=str(name))
+
+
+def _goose_rules(permissions: Mapping[str, Any], moving: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    """Read the permissions that a user gave in Goose: names such as `server__tool`. What Goose guessed is no rule."""
+    user = permissions.get("user")
+    given = user if isinstance(user, Mapping) else {}
+    for effect in _GOOSE_EFFECTS:
+        for name in text_items(given.get(effect)):
+            server, _, tool = name.partition("__")
+            if server in moving and tool:
+                forbidden = effect == "never_allow"
+                yield PermissionRule(server=server, tools=tool, forbidden=forbidden, text=f"{effect}: {name}")
+
+
+def _continue_rules(permissions: Mapping[str, Any], moving: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    """Read the permissions of Continue's command line, which name a tool without its server."""
+    for effect in ("exclude", "ask", "allow"):
+        for text in text_items(permissions.get(effect)):
+            name = text.split("(")[0].strip()
+            for title in moving if name not in _CONTINUE_TOOLS else ():
+                yield PermissionRule(server=title, tools=name, forbidden=effect == "exclude", text=f"{effect}: {text}")

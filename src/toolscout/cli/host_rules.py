@@ -6,27 +6,38 @@ tool through toolscout. A server that only its host can start or sign in to stay
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from toolscout.cli.host_agents import agent_rules, hook_rules, partial_rules
 from toolscout.cli.host_permissions import (
     claude_settings,
     host_values,
-    partial_rules,
+    managed_folders,
     permission_rules,
     project_values,
     text_items,
 )
-from toolscout.cli.hosts import ServerList
-from toolscout.config.read import is_extension
+from toolscout.cli.hosts import ServerList, command_of, host_name
+from toolscout.config.read import entry_problem, is_extension
+from toolscout.loopback import is_loopback
 
-_CREDENTIALS = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
+_CREDENTIALS = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var", "requestOptions", "apiKey")
 _SIGN_IN = ("oauth", "auth", "authProviderType", "authorization_token")
-_PRIVATE_HOSTS = re.compile(r"localhost|.*\.localhost|127\.\d+\.\d+\.\d+|::1|0\.0\.0\.0", re.I)
+_HOST_ONLY = {
+    "headersHelper": "a program of the host makes its headers",
+    "sandboxEnabled": "the host runs it in a sandbox",
+}
+_REQUEST_OPTIONS = frozenset({"headers", "timeout"})
+"""What toolscout takes over of Continue's `requestOptions`. The rest, such as a proxy, it cannot do for one server."""
+_NEAR = (".local", ".lan", ".home", ".home.arpa", ".localdomain", ".docker.internal")
+"""Names that hosts of a home or office network have."""
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - addresses that nobody can call
 LOST = re.compile(
     r"(?:(?:HTTPS?|ALL|NO|FTP)_PROXY|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO|DENO_CERT|"
     r"NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA|NODE_TLS_REJECT_UNAUTHORIZED|PIP_(?:\w*INDEX_URL|CERT)|UV_\w*(?:INDEX|CERTS|TLS)\w*|"
@@ -48,23 +59,29 @@ class HostRules:
     """What the user has to know, because it changes."""
 
 
-def host_rules(server_list: ServerList, environ: Mapping[str, str]) -> HostRules:
-    """Read what the host's own files say about the servers of a list."""
+def host_rules(server_list: ServerList, environ: Mapping[str, str], closed: Collection[str] = ()) -> HostRules:
+    """Read what the host's own files say about the servers of a list. `closed` servers have refused toolscout."""
     values = host_values(server_list.file)
+    refused = dict.fromkeys(closed, "it refuses toolscout, and does not say where to sign in")
     staying = {
         title: reason
         for title, entry in server_list.others.items()
-        if (reason := _stays(title, entry, server_list, values, environ))
+        if (reason := _stays(title, entry, server_list, values, environ) or refused.get(title, ""))
     }
     moving = {title: entry for title, entry in server_list.others.items() if title not in staying}
     options: dict[str, dict[str, Any]] = {}
     notes: list[str] = []
     for title, entry in moving.items():
-        if is_loopback_url(entry):
+        if _is_near(host_name(entry)):
             options.setdefault(title, {})["private"] = True
-            notes.append(f"{title} is on this machine, so its address is allowed: `private` is set for it")
+            where = "machine" if is_loopback(host_name(entry)) else "network"
+            notes.append(f"{title} is on this {where}, so its address is allowed: `private` is set for it")
     lost: list[str] = []
-    for rule in permission_rules(server_list, values, environ, moving):
+    for rule in (
+        *permission_rules(server_list, values, environ, moving),
+        *agent_rules(server_list, values, environ, moving),
+        *hook_rules(server_list, values, environ, moving),
+    ):
         if rule.forbidden:
             options.setdefault(rule.server, {}).setdefault("tools", {})[rule.tools] = {"enabled": False}
             notes.append(f"{rule.text} forbids {rule.tools} of {rule.server}: it is switched off in toolscout too")
@@ -78,8 +95,10 @@ def host_rules(server_list: ServerList, environ: Mapping[str, str]) -> HostRules
     return HostRules(staying=staying, options=options, notes=(*notes, *_url_notes(moving)))
 
 
-def start_refusal(server_list: ServerList) -> str:
+def start_refusal(server_list: ServerList, environ: Mapping[str, str]) -> str:
     """Return why the host would not start toolscout, or ""."""
+    if server_list.host.name == "claude-code":
+        return _claude_refusal(server_list, environ)
     values = host_values(server_list.file)
     nested = values.get("mcp")
     nested = nested if isinstance(nested, Mapping) else {}
@@ -89,22 +108,36 @@ def start_refusal(server_list: ServerList) -> str:
     return ""
 
 
+def _claude_refusal(server_list: ServerList, environ: Mapping[str, str]) -> str:
+    for folder in managed_folders():
+        if (folder / "managed-mcp.json").is_file():
+            return f"an administrator has chosen its servers, in {folder / 'managed-mcp.json'}"
+    lists = [settings.get("allowedMcpServers") for settings in claude_settings(server_list, environ)]
+    allowed = [row.get("serverName") for rows in lists for row in _rows(rows)]
+    if any(isinstance(rows, list) for rows in lists) and "toolscout" not in allowed:
+        return "it starts only the servers that allowedMcpServers names: add toolscout to that list first"
+    return ""
+
+
 def lost_variables_note(
     server_list: ServerList, rules: HostRules, environ: Mapping[str, str], target: Path
 ) -> Iterator[str]:
-    """Name the variables that a server got from the host and no longer gets, and the line that keeps one."""
-    if server_list.host.lists_variables:
+    """Name the variables that a server got from the host and no longer gets, and the line that keeps them."""
+    if server_list.host.bare_environment:
         return  # its servers never got them
     lost = {name for name in environ if LOST.fullmatch(name)}
     losing: dict[str, list[str]] = {}
     for title, entry in server_list.others.items():
-        if title not in rules.staying and isinstance(entry, Mapping) and entry.get("command"):
-            for name in sorted(lost - {*(entry.get("env") or ()), *(entry.get("environment") or ())}):
+        if title not in rules.staying and command_of(entry):
+            own = (name for field in ("env", "environment", "envs") for name in entry.get(field) or ())
+            for name in sorted(lost.difference(own)):
                 losing.setdefault(name, []).append(title)
     for names, titles in _same_titles(losing):
-        line = f'"env": {{"{names[0]}": "${{{names[0]}}}"}}'
-        lost_by = f"{', '.join(titles)} without {', '.join(names)}"
-        yield f"toolscout starts {lost_by}. To keep one, add it to the entry in {target}: {line}"
+        listed = ", ".join(f'"{name}"' for name in names)
+        yield (
+            f"toolscout starts {', '.join(titles)} without {', '.join(names)}. If that is needed, add this line to the "
+            f'entry in {target}: "env_vars": [{listed}]'
+        )
 
 
 def _same_titles(losing: Mapping[str, list[str]]) -> Iterator[tuple[list[str], list[str]]]:
@@ -113,21 +146,22 @@ def _same_titles(losing: Mapping[str, list[str]]) -> Iterator[tuple[list[str], l
         yield [name for name in losing if tuple(losing[name]) == titles], list(titles)
 
 
-def is_loopback_url(entry: Any) -> bool:
-    """Return whether an entry names a server on this machine."""
-    if not isinstance(entry, Mapping):
-        return False
-    url = next((entry[name] for name in ("httpUrl", "url", "serverUrl") if isinstance(entry.get(name), str)), "")
+def _is_near(host: str) -> bool:
+    """Return whether a host is this machine or, by its address or name, on its network."""
+    if is_loopback(host):
+        return True
     try:
-        host = urlsplit(url).hostname or ""
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return _PRIVATE_HOSTS.fullmatch(host) is not None
+        return bool(host) and ("." not in host or host.lower().endswith(_NEAR))
+    return not address.is_global and not address.is_link_local
 
 
 def _url_notes(moving: Mapping[str, Any]) -> Iterator[str]:
     remote = {
-        title: entry for title, entry in moving.items() if isinstance(entry, Mapping) and not entry.get("command")
+        title: entry
+        for title, entry in moving.items()
+        if isinstance(entry, Mapping) and not command_of(entry) and not _is_off(entry)
     }
     if remote:
         yield (
@@ -137,13 +171,18 @@ def _url_notes(moving: Mapping[str, Any]) -> Iterator[str]:
     signed_in = [
         title
         for title, entry in remote.items()
-        if not any(entry.get(name) for name in _CREDENTIALS) and not is_loopback_url(entry)
+        if not any(entry.get(name) for name in _CREDENTIALS) and not is_loopback(host_name(entry))
     ]
     if signed_in:
         yield (
-            f"if you signed in to {' or '.join(signed_in)} in a browser, only the host has that token: "
-            "`toolscout doctor` shows what answers, and `toolscout import --undo` puts everything back"
+            f"if you signed in to {' or '.join(signed_in)} in a browser, only the host has that token: sign in again "
+            "with `toolscout login SERVER`, or put everything back with `toolscout import --undo`"
         )
+
+
+def _is_off(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry is switched off by a field of its own."""
+    return entry.get("enabled") is False or entry.get("disabled") is True
 
 
 def _stays(
@@ -151,37 +190,28 @@ def _stays(
 ) -> str:
     """Return why only the host can use this server, or ""."""
     if not isinstance(entry, Mapping):
-        return ""
+        return "its entry is not an object"
     if is_extension(entry):
         return "an extension of the host starts it"
+    for name, reason in _HOST_ONLY.items():
+        if entry.get(name):
+            return reason
+    request = entry.get("requestOptions")
+    if isinstance(request, Mapping) and request.keys() - _REQUEST_OPTIONS:
+        return f"the host reaches it with {', '.join(sorted(request.keys() - _REQUEST_OPTIONS))} of its own"
     if any(entry.get(name) for name in _SIGN_IN):
         return "the host signs in to it"
-    if not entry.get("command") and title in _signed_in(server_list, environ):
-        return "the host has signed in to it"
+    if host_name(entry) in _EVERY_ADDRESS:
+        return "its address stands for all of a machine, and toolscout does not call it: write 127.0.0.1"
     if title in _switched_off(server_list, values, environ):
         return "the host has it switched off"
-    for who, rules in partial_rules(server_list, values, title):
-        if any(rule.forbidden for rule in rules):
-            return f"a rule of {who} forbids tools of it, and toolscout cannot tell who calls"
-    return ""
-
-
-def _signed_in(server_list: ServerList, environ: Mapping[str, str]) -> set[str]:
-    """Return the servers for which the host keeps a token, as far as its files tell."""
-    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
-    host = server_list.host.name
-    if host == "claude-code":
-        folder = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-        tokens = host_values(folder / ".credentials.json").get("mcpOAuth")
-        return {name.split("|")[0] for name in tokens} if isinstance(tokens, Mapping) else set()
-    if host in ("gemini", "qwen"):
-        tokens = host_values(home / f".{host}" / "mcp-oauth-tokens.json", rows="tokens").get("tokens")
-        return {str(row.get("serverName")) for row in tokens or () if isinstance(row, Mapping)}
-    if host == "codex":
-        folder = Path(environ.get("CODEX_HOME") or home / ".codex")
-        tokens = host_values(folder / ".credentials.json")
-        return {str(row.get("server_name")) for row in tokens.values() if isinstance(row, Mapping)}
-    return set()
+    for who in partial_rules(server_list, values, environ, title):
+        return f"a rule of {who} forbids tools of it, and toolscout cannot tell who calls"
+    for hook in hook_rules(server_list, values, environ, {title: entry}):
+        if hook.forbidden:
+            return f"the host checks its calls ({hook.text}), and would not see them"
+    problem = entry_problem(server_list.path[-1], title, entry)
+    return f"toolscout cannot use it: {problem}" if problem else ""
 
 
 def _switched_off(server_list: ServerList, values: Mapping[str, Any], environ: Mapping[str, str]) -> set[str]:
@@ -199,7 +229,24 @@ def _switched_off(server_list: ServerList, values: Mapping[str, Any], environ: M
         names = {*text_items(project.get("disabledMcpServers"))}
         if server_list.shared:
             names |= {*text_items(project.get("disabledMcpjsonServers"))}
-            for settings in claude_settings(server_list, environ):
-                names |= {*text_items(settings.get("disabledMcpjsonServers"))}
+        for settings in claude_settings(server_list, environ):
+            names |= {*text_items(settings.get("disabledMcpjsonServers"))} if server_list.shared else set()
+            for rule in _rows(settings.get("deniedMcpServers")):
+                names |= {title for title, entry in server_list.others.items() if _is_denied(title, entry, rule)}
         return names
     return set()
+
+
+def _is_denied(title: str, entry: Any, rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule of Claude Code denies a server, by its name, its command or its URL."""
+    entry = entry if isinstance(entry, Mapping) else {}
+    command, url = [entry.get("command"), *(entry.get("args") or ())], str(entry.get("url") or "")
+    return (
+        rule.get("serverName") == title
+        or rule.get("serverCommand") == command
+        or bool(url and fnmatchcase(url, str(rule.get("serverUrl") or "")))
+    )
+
+
+def _rows(value: Any) -> list[Mapping[str, Any]]:
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

@@ -8,9 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from toolscout.config.files import SECTIONS, is_toolscout, load, read_text, workspace_of
-from toolscout.config.jsonc import find_value, plain_json, value_at, without_comments
+from toolscout.config import toml_edit, yaml_edit
+from toolscout.config.files import SECTIONS, YAML, is_toolscout, load, read_text, workspace_of
+from toolscout.config.jsonc import find_value, plain_json, without_comments
+from toolscout.config.other_hosts import GOOSE_SECTION, listed_servers
+from toolscout.config.read import is_extension
 from toolscout.errors import ConfigError
+
+_URLS = ("httpUrl", "url", "serverUrl", "uri")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +31,16 @@ class Host:
     """Fields that every entry of this host needs, in addition to command and args."""
     expands: bool = False
     """Whether the host fills in the variables of an entry. Toolscout's entry then passes them to the servers."""
+    command: str = "command"
+    """What the host calls the command of an entry."""
     command_list: bool = False
-    """Whether `command` is a list that includes the arguments, as in OpenCode."""
-    lists_variables: bool = False
-    """Whether a server gets only those variables of the host that its entry lists as `env_vars`, as in Codex."""
+    """Whether the command is a list that includes the arguments, as in OpenCode."""
+    variables: str = ""
+    """The field of an entry with names of variables whose values the host adds."""
+    bare_environment: bool = False
+    """Whether a server gets no variable of the host but those in its entry."""
+    kept: str = ""
+    """Why its files are not rewritten."""
 
 
 _OPENCODE = Host(
@@ -40,6 +51,18 @@ _OPENCODE = Host(
     section="mcp",
     entry={"type": "local", "enabled": True},
     command_list=True,
+)
+_GOOSE = Host(
+    name="goose",
+    title="Goose",
+    user="{goose}/config.yaml",
+    section=GOOSE_SECTION,
+    entry={"type": "stdio", "name": "toolscout", "description": "", "enabled": True, "timeout": 300, "envs": {}},
+    command="cmd",
+    variables="env_keys",
+)
+_CONTINUE = Host(
+    name="continue", title="Continue", user="{home}/.continue/config.yaml", expands=True, bare_environment=True
 )
 HOSTS = (
     Host(name="claude-desktop", title="Claude Desktop", user="{app}/Claude/claude_desktop_config.json"),
@@ -98,7 +121,8 @@ HOSTS = (
         user="{codex}/config.toml",
         project=".codex/config.toml",
         section="mcp_servers",
-        lists_variables=True,
+        variables="env_vars",
+        bare_environment=True,
     ),
     Host(
         name="cline",
@@ -113,10 +137,18 @@ HOSTS = (
         expands=True,
     ),
     Host(name="lmstudio", title="LM Studio", user="{home}/.lmstudio/mcp.json"),
-    Host(name="goose", title="Goose", user="{goose}/config.yaml"),
+    _GOOSE,
     _OPENCODE,
     replace(_OPENCODE, user="{config}/opencode/opencode.jsonc", project="opencode.jsonc"),
-    Host(name="continue", title="Continue", user="{home}/.continue/config.yaml"),
+    _CONTINUE,
+    *(
+        replace(
+            _CONTINUE,
+            user=f"{{home}}/.continue/mcpServers/*.{suffix}",
+            project=f".continue/mcpServers/*.{suffix}",
+        )
+        for suffix in ("yaml", "yml", "json")
+    ),
     Host(
         name="roo",
         title="Roo Code",
@@ -125,6 +157,16 @@ HOSTS = (
         expands=True,
     ),
     Host(name="amazon-q", title="Amazon Q", user="{home}/.aws/amazonq/mcp.json", project=".amazonq/mcp.json"),
+    *(
+        Host(
+            name="amazon-q",
+            title="Amazon Q",
+            user=f"{{home}}/.aws/amazonq/{folder}/*.json",
+            project=f".amazonq/{folder}/*.json",
+            kept="the file of an agent, whose `tools` name its servers, is not rewritten",
+        )
+        for folder in ("cli-agents", "agents")
+    ),
     Host(name="junie", title="Junie", user="{home}/.junie/mcp/mcp.json", project=".junie/mcp/mcp.json"),
     Host(
         name="qwen",
@@ -156,7 +198,7 @@ class ServerList:
     @property
     def writable(self) -> bool:
         """Whether toolscout can rewrite the file."""
-        return not self.problem and self.file.suffix not in (".yaml", ".yml")
+        return not self.problem and not self.host.kept
 
     @property
     def others(self) -> dict[str, Any]:
@@ -206,9 +248,27 @@ def host_files(environ: Mapping[str, str], folder: Path, platform: str = "") -> 
         "zed": app / "Zed" if platform == "win32" else config / "zed",
     }
     for host in HOSTS:
-        yield host, Path(host.user.format(**folders)), False
+        for file in _matching(Path(host.user.format(**folders))):
+            yield host, file, False
         if host.project and folder != home:
-            yield host, folder / host.project, True
+            for file in _matching(folder / host.project):
+                yield host, file, True
+
+
+def _matching(path: Path) -> list[Path]:
+    """Return the files that a path stands for, if its last part is a pattern."""
+    return sorted(path.parent.glob(path.name)) if "*" in path.name else [path]
+
+
+def home_folder(environ: Mapping[str, str]) -> Path:
+    """Return the home folder of the user."""
+    return Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
+
+
+def user_file(name: str, environ: Mapping[str, str]) -> Path:
+    """Return the user's own config file of a host."""
+    home = home_folder(environ)
+    return next(file for host, file, shared in host_files(environ, home) if host.name == name and not shared)
 
 
 def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterator[ServerList]:
@@ -223,8 +283,8 @@ def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterat
     paths: list[tuple[str, ...]] = [(host.section,)]
     paths += [("projects", name, host.section) for name in (projects if isinstance(projects, dict) else {})]
     for path in paths:
-        servers = value_at(values, path)
-        if isinstance(servers, dict) and servers:
+        servers = listed_servers(values, path)
+        if servers:
             yield ServerList(
                 host=host,
                 file=file,
@@ -232,43 +292,64 @@ def read_server_lists(host: Host, file: Path, *, shared: bool = False) -> Iterat
                 shared=shared,
                 servers=servers,
                 inputs=tuple(inputs) if isinstance(inputs, list) else (),
-                comments=file.suffix in (".json", ".jsonc") and _has_comments(read_text(file), path),
+                comments=_has_comments(file, path),
             )
 
 
 def host_of(file: Path, environ: Mapping[str, str]) -> tuple[Host, bool]:
     """Return the host of a file, and whether it is a project's. For an unknown host, make one from its section."""
-    for host, user_file, _ in host_files(environ, file.parent):
-        if file == user_file:
-            return host, False
-        if host.project and file.as_posix().endswith(f"/{host.project}"):
+    for host, known, shared in host_files(environ, home_folder(environ)):
+        if file == known:
+            return host, shared
+    for host in HOSTS:
+        if host.project and file.match(host.project):
             return host, True
     values = load(file)
-    section = next((key for key in SECTIONS if isinstance(values.get(key), dict)), None)
+    name, title = file.stem.lstrip("."), file.name
+    if file.suffix in YAML and listed_servers(values, [GOOSE_SECTION]):
+        return replace(_GOOSE, name=name, title=title), False
+    section = next((key for key in SECTIONS if listed_servers(values, [key]) is not None), None)
     if section is None:
         raise ConfigError(f"{file}: lists no servers", hint=f"list servers under one of {', '.join(SECTIONS)}")
-    return Host(name=file.stem.lstrip("."), title=file.name, section=section), False
+    return Host(name=name, title=title, section=section), False
 
 
 def describe_server(entry: Any) -> dict[str, str]:
     """Return how a server is reached, without parts that may be secret: no arguments, no path, no query."""
-    from urllib.parse import urlsplit
-
-    entry = entry if isinstance(entry, Mapping) else {}
-    command = entry.get("command")
+    if is_extension(entry):
+        return {"transport": "extension", "at": ""}
+    command = command_of(entry)
     command = command.get("path") if isinstance(command, Mapping) else command
     command = command[0] if isinstance(command, list) and command else command
     if isinstance(command, str):
         program = command if Path(command).is_file() else command.split(" ")[0]
         return {"transport": "stdio", "at": program.replace("\\", "/").rsplit("/", 1)[-1]}
-    url = next((entry[name] for name in ("httpUrl", "url", "serverUrl") if isinstance(entry.get(name), str)), "")
+    sse = isinstance(entry, Mapping) and entry.get("type") == "sse"
+    return {"transport": "sse" if sse else "http", "at": host_name(entry)}
+
+
+def command_of(entry: Any) -> Any:
+    """Return the command of an entry, in whatever form the host writes it, or None."""
+    return entry.get("command") or entry.get("cmd") if isinstance(entry, Mapping) else None
+
+
+def host_name(entry: Any) -> str:
+    """Return the host in the URL of an entry, or ""."""
+    from urllib.parse import urlsplit
+
+    entry = entry if isinstance(entry, Mapping) else {}
+    url = next((entry[name] for name in _URLS if isinstance(entry.get(name), str)), "")
     try:
-        at = urlsplit(url).hostname or ""
+        return urlsplit(url).hostname or ""
     except ValueError:
-        at = ""
-    return {"transport": "sse" if entry.get("type") == "sse" else "http", "at": at}
+        return ""
 
 
-def _has_comments(text: str, path: tuple[str, ...]) -> bool:
+def _has_comments(file: Path, path: tuple[str, ...]) -> bool:
+    text = read_text(file)
+    if file.suffix in YAML:
+        return yaml_edit.has_comments(text, path)
+    if file.suffix == ".toml":
+        return toml_edit.has_comments(text, path)
     span = find_value(plain_json(text), path)
     return span is not None and text[slice(*span)] != without_comments(text)[slice(*span)]

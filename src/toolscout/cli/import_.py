@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,9 +49,10 @@ def import_(
     edits = (
         _undo(folder, host, file) if undo else _write(lists, folder, errors, named=file is not None) if write else []
     )
-    edits = [_with_sign_ins(edit) for edit in edits] if write else edits
     if json:
         print_json({"found": [_list_row(item) for item in lists], "changes": [asdict(edit) for edit in edits]})
+    elif not lists and not edits:
+        _show_nothing(host, undo=undo)
     elif write or undo:
         _show_edits(edits)
     else:
@@ -133,8 +135,10 @@ def _write(lists: list[ServerList], folder: Path, errors: list[ConfigError], *, 
         if reason:
             edits.append(HostEdit(host=group[0].host.name, file=str(file), done="skipped", notes=(reason,)))
             continue
+        refusing = _refusing(file)
         try:
-            edits.append(put_in_front(group, launch, folder))
+            edit = put_in_front(group, launch, folder, closed=[title for title, open_ in refusing.items() if not open_])
+            edits.append(_with_sign_ins(edit, refusing))
         except (ConfigError, OSError) as error:
             failure = error if isinstance(error, ConfigError) else ConfigError(f"{file} cannot be written: {error}")
             errors.append(failure)
@@ -142,22 +146,34 @@ def _write(lists: list[ServerList], folder: Path, errors: list[ConfigError], *, 
     return edits
 
 
-def _with_sign_ins(edit: HostEdit) -> HostEdit:
-    """Add which of the moved servers want a sign-in: toolscout does not read the tokens that the host has for them."""
+def _refusing(file: Path) -> Mapping[str, bool]:
+    """Ask the servers of a host's file. Return those that refuse, and whether they say where to sign in.
+
+    Nothing that the host keeps about them is read: it may hold tokens.
+    """
     from dataclasses import replace
 
     from toolscout.config import read_config
     from toolscout.errors import ConfigError
-    from toolscout.scout.accounts import find_sign_ins
+    from toolscout.scout.accounts import find_refusing
     from toolscout.settings import Settings
 
-    if edit.done != "moved" or not edit.moved_to:
-        return edit
     try:
-        config = read_config(list(edit.moved_to), partial=True)
+        config = read_config(file, partial=True)
     except ConfigError:  # for instance variables that only the host has
-        return edit
-    slugs = options.run(find_sign_ins(config, Settings.from_env()))
+        return {}
+    # The address of a server in the user's own file may be on this machine. Those that it names may not.
+    config = replace(config, servers=tuple(replace(server, private=True) for server in config.servers))
+    return options.run(find_refusing(config, Settings.from_env()))
+
+
+def _with_sign_ins(edit: HostEdit, refusing: Mapping[str, bool]) -> HostEdit:
+    """Add which of the moved servers want a sign-in."""
+    from dataclasses import replace
+
+    from toolscout.tool_keys import server_slug
+
+    slugs = [server_slug(title) for title in edit.servers if refusing.get(title)]
     notes = (f"{slug} wants you to sign in: run `toolscout login {slug}`" for slug in slugs)
     return replace(edit, notes=(*edit.notes, *notes))
 
@@ -174,11 +190,10 @@ def _skip_reason(server_list: ServerList, launch: list[str], *, named: bool) -> 
     if server_list.problem:
         return server_list.problem
     if not server_list.writable:
-        copy = config_folder() / f"{server_list.host.name}{file.suffix}"
+        copy = config_folder() / f"{server_list.host.name}-{file.stem}{file.suffix}"
         command = shlex.join([*launch, "serve", "--config", str(copy)])
-        return (
-            f"YAML is not rewritten: copy the file to {copy}, then replace its servers with one that runs `{command}`"
-        )
+        why = server_list.host.kept
+        return f"{why}: copy the file to {copy}, then replace its servers with one that runs `{command}`"
     if server_list.shared and not named:
         return "others share this file: name it to rewrite it anyway"
     workspace = Path(server_list.workspace)
@@ -186,7 +201,7 @@ def _skip_reason(server_list: ServerList, launch: list[str], *, named: bool) -> 
         workspace
     ):
         return "it is a link, and links of a project are not followed"
-    return start_refusal(server_list)
+    return start_refusal(server_list, os.environ)
 
 
 def _undo(folder: Path, host: Host | None, file: Path | None) -> list[HostEdit]:
@@ -219,20 +234,36 @@ def _show_lists(lists: list[ServerList]) -> None:
     from toolscout.printable import escape_controls
 
     out = console()
-    if lists:
-        table = Table(box=box.SIMPLE, pad_edge=False)
-        table.add_column("host", style="cyan", no_wrap=True)
-        table.add_column("its file and servers", overflow="fold")
-        for item in lists:
-            file = _short(item.file) + (f" ({item.workspace})" if len(item.path) > 1 else "")
-            servers = [f"{row['name']} ({row['at'] or row['transport']})" for row in _list_row(item)["servers"]]
-            lines = filter(None, (file, ", ".join(servers), _remark(item)))
-            table.add_row(safe(item.host.title), Text("\n".join(map(escape_controls, lines))))
-        out.print(table)
-    else:
-        out.print("No agent host on this machine has MCP servers in a config that toolscout knows.")
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("host", style="cyan", no_wrap=True)
+    table.add_column("its file and servers", overflow="fold")
+    for item in lists:
+        file = _short(item.file) + (f" ({item.workspace})" if len(item.path) > 1 else "")
+        servers = [f"{row['name']} ({row['at'] or row['transport']})" for row in _list_row(item)["servers"]]
+        lines = filter(None, (file, ", ".join(servers), _remark(item)))
+        table.add_row(safe(item.host.title), Text("\n".join(map(escape_controls, lines))))
+    out.print(table)
     if any(item.others and item.writable for item in lists):
         out.print("`toolscout import --write` puts toolscout in front of them, `toolscout import --undo` reverts that.")
+    out.print("For any other host, add this to its servers:")
+    out.print(safe(host_snippet()), soft_wrap=True)
+
+
+def _show_nothing(host: Host | None, *, undo: bool) -> None:
+    """Say that there is nothing to import or undo, and what else to do."""
+    import os
+
+    from toolscout.cli.hosts import user_file
+    from toolscout.cli.output import console, safe
+
+    out = console()
+    if undo:
+        out.print("Nothing was imported, so there is nothing to undo.")
+        return
+    if host is not None:
+        out.print(safe(f"{host.title} has no MCP servers: {_short(user_file(host.name, os.environ))} lists none."))
+        return
+    out.print("No agent host on this machine has MCP servers in a config that toolscout knows.")
     out.print("For any other host, add this to its servers:")
     out.print(safe(host_snippet()), soft_wrap=True)
 
@@ -246,7 +277,7 @@ def _remark(server_list: ServerList) -> str:
     if not server_list.writable:
         remarks.append("cannot be rewritten")
     elif server_list.comments and server_list.others:
-        remarks.append("comments between the servers would be kept only in the backup")
+        remarks.append("comments among the servers would be kept only in the backup")
     return "; ".join(remarks)
 
 
@@ -257,8 +288,6 @@ def _show_edits(edits: list[HostEdit]) -> None:
     from toolscout.printable import escape_controls
 
     out = console()
-    if not edits:
-        out.print("There is nothing to do.")
     for edit in edits:
         out.print(Text(f"{edit.done}  ", "bold") + safe(f"{edit.host}: {_short(Path(edit.file))}"), soft_wrap=True)
         lines = [f"servers: {', '.join(edit.servers)}"] if edit.servers else []
@@ -266,7 +295,9 @@ def _show_edits(edits: list[HostEdit]) -> None:
         lines += [f"backup: {_short(Path(edit.backup))}"] if edit.backup else []
         for line in (*lines, *edit.notes):
             out.print(Text(f"    {escape_controls(line)}"), soft_wrap=True)
-    if any(edit.done in ("moved", "restored", "put back") for edit in edits):
+    if any(edit.done == "moved" for edit in edits):
+        out.print("Restart the host to see the change. `toolscout doctor` shows whether all servers answer.")
+    elif any(edit.done in ("restored", "put back") for edit in edits):
         out.print("Restart the host to see the change.")
 
 

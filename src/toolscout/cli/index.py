@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 def index(
     tools: Annotated[
         list[Path] | None,
-        typer.Option("--tools", metavar="F.jsonl", help="A file of tools, one JSON object a line. May be repeated."),
+        typer.Option(
+            "--tools",
+            metavar="F.jsonl",
+            help="A file of tools: one JSON object a line, or a list of them. May be repeated.",
+        ),
     ] = None,
     config: options.ConfigFiles = None,
     sample: Annotated[
@@ -52,7 +56,7 @@ def index(
     if not config and not tools and tenant == LOCAL:
         config = config_files([])
     work = _index(tools or [], config or [], strict, store, Caller(tenant=tenant), quiet=json)
-    reports, servers = options.run(work, interrupted="interrupted; nothing unfinished was published")
+    reports, servers, empty_reason = options.run(work, interrupted="interrupted; nothing unfinished was published")
     if json:
         rows: list[dict[str, object]] = [_summary(report) for report in reports]
         if servers:
@@ -63,20 +67,22 @@ def index(
             show_report(report)
         if servers:
             show_servers(servers)
+    elif empty_reason and tenant == LOCAL:
+        console().print(empty_reason)
+        raise typer.Exit(1)
     else:
-        console().print(f"embedded {reports[0].embedded:,} tools" if reports[0].embedded else "nothing to embed")
+        embedded = reports[0].embedded
+        console().print(f"embedded {embedded:,} tools" if embedded else "nothing to do: every tool has its vector")
     for file, report in zip(tools or [], reports, strict=False):
         if not report.total:
-            raise InputFileError(
-                f"{file} holds no tool", hint="a line is a JSON object with a `name`: see docs/catalogue.md"
-            )
+            raise InputFileError(f"no tool of {file} can be used", hint="correct those that were dropped")
     if any(status.state in ("failed", "needs_login") for status in servers):
         raise typer.Exit(1)
 
 
 async def _index(
     files: list[Path], configs: list[Path], strict: bool, store: str | None, caller: Caller, *, quiet: bool
-) -> tuple[list[IndexReport], list[ServerStatus]]:
+) -> tuple[list[IndexReport], list[ServerStatus], str]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -100,8 +106,8 @@ async def _index(
                 sync = await scout.connect(config if caller.tenant == LOCAL else _config_for(config, caller.tenant))
                 await sync.settled()
                 statuses = [_with_output_hint(status) for status in scout.servers.statuses()]
-                return [*reports, merge_reports([*refreshed, *sync.reports])], statuses
-            return reports or refreshed, []
+                return [*reports, merge_reports([*refreshed, *sync.reports])], statuses, ""
+            return reports or refreshed, [], await options.empty_catalogue_reason(scout, caller)
 
 
 def _config_for(config: Config, tenant: str) -> Config:

@@ -1,4 +1,4 @@
-"""`toolscout keys`: create, list and revoke API keys."""
+"""`toolscout keys`: create, list, rotate and revoke API keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolscout.models import ApiKey
 
 app = typer.Typer(
-    help="Create, list and revoke API keys for the gateway.\n\n"
+    help="Create, list, rotate and revoke API keys for the gateway.\n\n"
     "Example: `toolscout keys create --tenant acme --user ann --expires 90d`",
     no_args_is_help=True,
 )
@@ -43,7 +43,6 @@ def create(
 
     Example: `toolscout keys create --tenant acme --user ann --group engineering --expires 90d`
     """
-    from toolscout.cli.output import console, print_json, safe
     from toolscout.scout import Scout
 
     expires_at = until(expires, "--expires") if expires else None
@@ -55,15 +54,7 @@ def create(
             )
 
     text, key = options.run(work())
-    if json:
-        print_json({"key": text, **_row(key)})
-        return
-    out = console()
-    out.print(text, style="bold green", soft_wrap=True, highlight=False)
-    out.print(
-        safe(f"Copy it now, it is not shown again. Send it with every request: Authorization: Bearer {text[:8]}...")
-    )
-    out.print(f"To revoke it: `toolscout keys revoke {key.id}`")
+    _show_new(text, key, json=json)
 
 
 @app.command("list")
@@ -92,6 +83,38 @@ def list_(
         _show(keys)
 
 
+@app.command("rotate")
+def rotate(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a key, with or without `tsk_`.")],
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="90d|2027-01-01",
+            help="When the new key expires: a duration or a date. Default: when the old one would.",
+        ),
+    ] = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Create a key for the same user, groups and scopes in place of one, and print it. The old key is revoked.
+
+    The new key has an id of its own. Rules of the policy that name `key:ID` do not apply to it until you change them.
+
+    Example: `toolscout keys rotate ab12cd34ef --expires 90d`
+    """
+    from toolscout.scout import Scout
+
+    expires_at = until(expires, "--expires") if expires else None
+
+    async def work() -> tuple[str, ApiKey]:
+        async with Scout.open(settings=options.operating(options.existing(store))) as scout:
+            return await scout.api_keys.rotate(_without_secret(key_id), expires_at=expires_at)
+
+    text, key = options.run(work())
+    _show_new(text, key, json=json)
+
+
 @app.command("revoke")
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a key, with or without `tsk_`.")],
@@ -103,14 +126,30 @@ def revoke(
     """
     from toolscout.scout import Scout
 
-    # If the whole key is pasted, its secret must not appear in an error message.
-    short_id = key_id.removeprefix("tsk_").split("_")[0]
-
     async def work() -> ApiKey:
         async with Scout.open(settings=options.operating(options.existing(store))) as scout:
-            return await scout.api_keys.revoke(short_id)
+            return await scout.api_keys.revoke(_without_secret(key_id))
 
     typer.echo(f"revoked {options.run(work()).id}")
+
+
+def _without_secret(key_id: str) -> str:
+    """Return the id alone. If the whole key is pasted, its secret must not appear in an error message."""
+    return key_id.removeprefix("tsk_").split("_")[0]
+
+
+def _show_new(text: str, key: ApiKey, *, json: bool) -> None:
+    from toolscout.cli.output import console, print_json, safe
+
+    if json:
+        print_json({"key": text, **_row(key)})
+        return
+    out = console()
+    out.print(text, style="bold green", soft_wrap=True, highlight=False)
+    out.print(
+        safe(f"Copy it now, it is not shown again. Send it with every request: Authorization: Bearer {text[:8]}...")
+    )
+    out.print(f"To revoke it: `toolscout keys revoke {key.id}`")
 
 
 def _show(keys: list[ApiKey]) -> None:
@@ -127,8 +166,8 @@ def _show(keys: list[ApiKey]) -> None:
         "key": [Text(f"tsk_{key.id}", style="cyan") for key in keys],
         "state": [Text(_state(key), style="green" if _state(key) == "good" else "red") for key in keys],
         "whose": [safe(f"{key.user} of {key.tenant}" if key.user else key.tenant) for key in keys],
-        "groups": [safe("\n".join(key.groups)) for key in keys],
-        "scopes": [safe("\n".join(key.scopes)) for key in keys],
+        "groups": [Text("\n").join(map(safe, key.groups)) for key in keys],
+        "scopes": [Text("\n").join(map(safe, key.scopes)) for key in keys],
         "made": [Text(ago(key.created_at)) for key in keys],
         "used": [Text(ago(key.last_used_at)) for key in keys],
         "ends": [Text(ago(key.expires_at)) for key in keys],

@@ -41,8 +41,11 @@ def count_of(count: int, noun: str) -> str:
 
 
 def safe(text: str) -> Text:
-    """Make an untrusted text safe to print: control characters are escaped, markup is not interpreted."""
-    return Text(escape_controls(text, keep="\n"))
+    """Make an untrusted text safe to print: control characters are escaped, markup is not interpreted.
+
+    Every line after the first is indented behind a bar, so that it does not look like a line of toolscout.
+    """
+    return Text(escape_controls(text, keep="\n").replace("\n", "\n    | "))
 
 
 def show_answer(answer: Answer, title: str = "") -> None:
@@ -59,7 +62,7 @@ def show_answer(answer: Answer, title: str = "") -> None:
         if match.detail == "full":
             show_tool(match.tool)
         if match.explain is not None:
-            out.print(safe(match.tool.key), safe(json.dumps(match.explain, ensure_ascii=False)))
+            out.print(safe(f"{match.tool.key} {json.dumps(match.explain, ensure_ascii=False)}"), soft_wrap=True)
     out.print(Text(_footer(answer), style="dim"))
     if answer.metadata.degraded:
         out.print(safe(f"degraded: {answer.metadata.degraded}"), style="yellow")
@@ -72,10 +75,10 @@ def show_tool(tool: Tool) -> None:
     out = console()
     key, category = safe(tool.key).plain, safe(tool.category).plain
     out.print(Text.assemble((key, "bold cyan"), f"  v{tool.version}  ", (category, "magenta")))
-    if tool.description:
-        out.print(safe(tool.description))
+    for line in safe(tool.description).wrap(out, out.width - 2) if tool.description else ():
+        out.print(Text("  ") + line)
     if tool.tags:
-        out.print(safe("tags: " + ", ".join(tool.tags)), style="dim")
+        out.print(safe("tags: " + ", ".join(tool.tags)), style="dim", soft_wrap=True)
     properties = tool.input_schema.get("properties")
     if isinstance(properties, dict) and properties:
         required = tool.input_schema.get("required") or []
@@ -134,7 +137,7 @@ def show_report(report: IndexReport) -> None:
         message = "tools have no vector yet: they are searched by words alone until `toolscout index` runs again"
         out.print(Text(f"{report.unembedded:,} {message}", style="yellow"))
     for item in report.collisions:
-        out.print(Text("renamed ", style="yellow") + safe(f"{item.where}: {item.reason}"))
+        out.print(Text("renamed ", style="yellow") + safe(f"{item.where}: {item.reason}"), soft_wrap=True)
     _show_waiting(out, report)
     _show_reasons(out, Text("look-alike ", style="yellow"), report.look_alikes)
     _show_reasons(out, Text("dropped ", style="red"), report.dropped)
@@ -142,7 +145,7 @@ def show_report(report: IndexReport) -> None:
 
 def _show_reasons(out: Console, label: Text, items: Sequence[Dropped]) -> None:
     for item in items[:_SHOWN_REASONS]:
-        out.print(label + Text(escape_controls(f"{item.where}: {item.reason}")))
+        out.print(label + safe(f"{item.where}: {item.reason}"), soft_wrap=True)
     if len(items) > _SHOWN_REASONS:
         out.print(Text(f"... and {len(items) - _SHOWN_REASONS:,} more (--json lists all)", style="dim"))
 
@@ -151,7 +154,7 @@ def _show_waiting(out: Console, report: IndexReport) -> None:
     """Print which tools wait for a decision, and the commands for it."""
     withheld = [item for item in report.quarantined if item.reason != KEPT_OUT]
     for item in withheld[:_SHOWN_REASONS]:
-        out.print(Text("held back ", style="red") + safe(f"{item.where}: {item.reason}"))
+        out.print(Text("held back ", style="red") + safe(f"{item.where}: {item.reason}"), soft_wrap=True)
     offered = sorted({*report.offered} - {item.where for item in report.quarantined})
     for key in offered[:_SHOWN_REASONS]:
         out.print(

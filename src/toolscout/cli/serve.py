@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,7 +45,7 @@ def serve(
         typer.Option(
             "--diagnostics",
             metavar="[HOST:]PORT",
-            help="With --http, answer `/livez` and `/readyz` on a separate port.",
+            help="With --http, answer `/livez`, `/readyz` and `/metrics` on a separate port.",
         ),
     ] = None,
     surface: Annotated[
@@ -98,7 +99,7 @@ def serve(
         address[0], auth=auth, issuer=settings.auth_issuer, insecure_no_auth=insecure_no_auth
     )
     diagnostics_address = parse_address(diagnostics, "--diagnostics") if diagnostics else None
-    _log_to_stderr()
+    _log_to_stderr(settings)
     files = [*(config or ())]
     merged_config = _read(files, store)
     listen = ListenOptions(
@@ -108,7 +109,8 @@ def serve(
         diagnostics=diagnostics_address,
         authenticate=authenticate,
     )
-    options.run(_serve(files, merged_config, listen, surface, settings))
+    with _tracing(settings):
+        options.run(_serve(files, merged_config, listen, surface, settings))
 
 
 def config_files(named: list[Path]) -> list[Path]:
@@ -147,7 +149,9 @@ async def _serve(
     settings: Settings,
 ) -> None:
     import asyncio
+    import gc
 
+    from toolscout.config import read_config
     from toolscout.gateway.file_watcher import watch_config, watch_policy
     from toolscout.gateway.server import Gateway
     from toolscout.scout import Scout
@@ -155,6 +159,8 @@ async def _serve(
     first_config = config or Config()
     async with Scout.open(settings=settings) as scout:
         scout.servers.adopt_orphans = True
+        if config is None and not listen.authenticate:
+            await _warn_if_empty(scout)
         authentication = await _authentication(scout, settings, listen)
         gateway = Gateway(
             scout,
@@ -173,6 +179,8 @@ async def _serve(
             await scout.warm()
             if settings.embedder == "builtin":
                 await _update_vectors(scout)
+            # What is loaded now stays. To look through it for garbage again and again stops everything for .2 s each.
+            gc.freeze()
 
         # Many servers that start at once use every core, so the first list of tools is answered first.
         tasks = [asyncio.create_task(warm())]
@@ -197,23 +205,49 @@ async def _serve(
 
                 await serve_stdio(gateway, max_line_bytes=settings.max_line_bytes)
             else:
+                from toolscout.api import RestApi, ServerEditor
+                from toolscout.console.app import Console
                 from toolscout.gateway.http import serve_http
+                from toolscout.settings import config_folder
 
+                async def reload() -> None:
+                    files = config_files(named)
+                    await apply(await asyncio.to_thread(read_config, files, partial=True) if files else Config())
+
+                editor = ServerEditor(scout, lambda: config_files(named), config_folder() / "servers.json", reload)
+                rest = RestApi(scout, settings, authenticated=authentication is not None, editor=editor)
+                console = Console(scout, settings, authentication)
                 host, port = listen.address
-                await serve_http(
-                    gateway,
-                    settings,
-                    host=host,
-                    port=port,
-                    hosts=listen.hosts,
-                    origins=listen.origins,
-                    diagnostics=listen.diagnostics,
-                    authentication=authentication,
-                )
+                try:
+                    await serve_http(
+                        gateway,
+                        settings,
+                        host=host,
+                        port=port,
+                        hosts=listen.hosts,
+                        origins=listen.origins,
+                        diagnostics=listen.diagnostics,
+                        authentication=authentication,
+                        api=lambda protect: console.admit(rest.behind(protect)),
+                        pages=console.routes,
+                        started=console.announce,
+                        end_streams=rest.end_streams,
+                    )
+                finally:
+                    console.close()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _warn_if_empty(scout: Scout) -> None:
+    import logging
+
+    if not (await scout.overview()).total:
+        logging.getLogger("toolscout").warning(
+            "the catalogue is empty, so agents find nothing: run `toolscout import --write`, or `toolscout index`"
+        )
 
 
 async def _update_vectors(scout: Scout) -> None:
@@ -245,17 +279,33 @@ async def _authentication(scout: Scout, settings: Settings, listen: ListenOption
     return authentication_for(settings, scout.api_keys.find)
 
 
-def _log_to_stderr() -> None:
-    """Log only to standard error, because standard output carries the protocol."""
+def _tracing(settings: Settings) -> AbstractContextManager[None]:
+    if not settings.traces:
+        return nullcontext()
+    from toolscout.telemetry.otlp import sent_spans
+
+    return sent_spans()
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    """Log only to standard error, because standard output carries the protocol.
+
+    What stands in the file of the audit log is not logged as well.
+    """
     import logging
 
     from toolscout.printable import SafeFormatter
     from toolscout.settings import unknown_variables
+    from toolscout.telemetry import NOWHERE
+    from toolscout.telemetry.log_lines import JsonFormatter
 
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(SafeFormatter("%(asctime)s %(levelname)s %(message)s"))
+    is_json = settings.log_format == "json"
+    handler.setFormatter(JsonFormatter() if is_json else SafeFormatter("%(asctime)s %(levelname)s %(message)s"))
+    if settings.audit != NOWHERE:
+        handler.addFilter(lambda record: getattr(record, "event", "") != "audit")
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    logging.getLogger("toolscout").setLevel(logging.INFO)
+    logging.getLogger("toolscout").setLevel(settings.log_level.upper())
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs every attempt, the gateway logs once
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs what servers send, which may be private
     for warning in unknown_variables():

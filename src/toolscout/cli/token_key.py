@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import typer
 
 from toolscout.cli import options
+
+if TYPE_CHECKING:
+    from toolscout.models import UnreadableAccount
 
 app = typer.Typer(
     help="Create and rotate the key that encrypts the tokens of signed-in accounts.\n\n"
@@ -28,27 +34,22 @@ def create() -> None:
 def rotate(store: options.Store = None) -> None:
     """Encrypt all stored tokens with the newest key.
 
-    With a key file in your data folder, a new key is made first, and the old one is deleted afterwards. Otherwise put
-    the new key in front of the old one yourself, run this, then remove the old one.
+    A key in your keyring or your data folder is replaced: a new one is made first, and the old one is deleted
+    afterwards. Otherwise put the new key in front of the old one yourself, run this, then remove the old one.
 
     Example: `toolscout token-key rotate`
     """
+    from toolscout.printable import escape_controls
     from toolscout.scout import Scout
-    from toolscout.token_cipher import key_file, new_key, open_cipher, read_key_file, write_key_file
 
-    settings = options.operating(options.existing(store))
-    file = None if settings.token_key_file else key_file(settings)
-    if file is not None:
-        open_cipher(settings)  # checks the file, or creates it
-        write_key_file(file, [new_key(), *read_key_file(file)], replace=True)
-
-    async def work() -> int:
-        async with Scout.open(settings=settings) as scout:
+    async def work() -> tuple[int, Sequence[UnreadableAccount]]:
+        async with Scout.open(settings=options.operating(options.existing(store))) as scout:
             accounts = scout.servers.accounts
             assert accounts is not None  # noqa: S101 - a scout has a store
-            return await accounts.rotate_key()
+            resealed = await accounts.rotate_key()
+            return resealed.count, resealed.unreadable
 
-    count = options.run(work())
-    if file is not None:
-        write_key_file(file, read_key_file(file)[:1], replace=True)
+    count, unreadable = options.run(work())
     typer.echo(f"encrypted {count} accounts with the new key")
+    for account in unreadable:
+        typer.echo(escape_controls(f"left out the account at {account.server}: {account.reason}"), err=True)

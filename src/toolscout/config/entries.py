@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from toolscout.config.files import ConfigFile, read_text
-from toolscout.config.server_config import OAuthConfig, ServerConfig, Transport, UserCredentials
+from toolscout.config.server_config import GrantType, OAuthConfig, ServerConfig, Transport, UserCredentials
 from toolscout.config.tool_filters import merge_overlays, read_filters
 from toolscout.config.variables import Variables, unknown_references
 from toolscout.errors import ConfigError
@@ -86,7 +86,12 @@ def read_entry(
         source=config_file.file,
     )
     options.finish()
-    if server.per_user and not server.allows_sign_in:
+    if server.exchanges_tokens and not server.takes_tokens:
+        raise ConfigError(
+            f"{options.at('oauth')} exchanges tokens for a server that gets none",
+            hint="it needs a url, and no Authorization header of its own",
+        )
+    if server.per_user and not (server.allows_sign_in or server.exchanges_tokens):
         raise ConfigError(
             f"{options.at('per_user')} is set, but nobody can sign in to this server",
             hint="it needs a url, and neither credentials nor an Authorization header of its own",
@@ -235,21 +240,25 @@ def _oauth(options: Fields, expand: Callable[[str, str], str]) -> OAuthConfig | 
     grant_type = fields.text("grant_type") or (
         "client_credentials" if client_secret or token_file else "authorization_code"
     )
-    if grant_type not in ("client_credentials", "authorization_code"):
+    if grant_type not in get_args(GrantType):
         raise ConfigError(
-            f"{fields.at('grant_type')} is not one that toolscout knows",
-            hint="use client_credentials or authorization_code",
+            f"{fields.at('grant_type')} is not one that toolscout knows", hint=f"use {', '.join(get_args(GrantType))}"
         )
     oauth = OAuthConfig(
-        grant_type=cast("Literal['client_credentials', 'authorization_code']", grant_type),
+        grant_type=cast("GrantType", grant_type),
         client_id=client_id or "",
         client_secret=client_secret or "",
         token_url=text("token_url"),
         scopes=fields.texts("scopes"),
         token_file=token_file,
         issuer=text("issuer"),
+        audience=text("audience"),
     )
     fields.finish()
+    if oauth.grant_type == "on_behalf_of" and not oauth.scopes:
+        raise ConfigError(f"{fields.at('scopes')} is missing", hint="name a scope of the server: it is the audience")
+    if oauth.grant_type in ("token_exchange", "on_behalf_of") and oauth.token_file:
+        raise ConfigError(f"{fields.at('token_file')} is of no use here", hint="remove it")
     signs_in = oauth.grant_type == "authorization_code" and (oauth.client_id or not oauth.client_secret)
     if not signs_in and not oauth.token_file and not (oauth.client_id and oauth.client_secret):
         missing = "client_secret" if oauth.client_id else "client_id"

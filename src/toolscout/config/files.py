@@ -11,21 +11,36 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from toolscout.config.jsonc import read_jsonc
-from toolscout.config.other_hosts import from_opencode, is_opencode, read_yaml
+from toolscout.config.other_hosts import (
+    GOOSE_SECTION,
+    from_continue,
+    from_goose,
+    from_opencode,
+    is_opencode,
+    listed_servers,
+)
 from toolscout.config.server_json import is_server_json, read_server_json
+from toolscout.config.yaml_1_2 import read_yaml
 from toolscout.errors import ConfigError
 from toolscout.fields import Fields
 
 SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
 """The keys under which hosts list their servers: most hosts, VS Code, Zed, Codex."""
 
+YAML = (".yaml", ".yml")
 BARE_VARIABLES = frozenset({"gemini", "qwen"})
 """The hosts in whose files `$VAR` is a variable too."""
 
 _EDITOR_FOLDERS = frozenset(
-    {".vscode", ".cursor", ".gemini", ".zed", ".codex", ".claude", ".kiro", ".roo", ".amazonq", ".junie", ".qwen"}
+    ".vscode .cursor .gemini .zed .codex .claude .kiro .roo .amazonq .junie .qwen .continue".split()
 )
-_NESTED_FOLDERS = {"settings": ".kiro", "mcp": ".junie"}
+_NESTED_FOLDERS = {
+    "settings": ".kiro",
+    "mcp": ".junie",
+    "mcpServers": ".continue",
+    "cli-agents": ".amazonq",
+    "agents": ".amazonq",
+}
 _LAUNCHERS = frozenset({"uvx", "uv", "pipx"})
 
 
@@ -52,7 +67,7 @@ def read_config_file(path: str | Path) -> ConfigFile:
     origin = PurePath(str(imported.get("file") or Path(path).absolute()))
     return ConfigFile(
         file=file,
-        entries=_entries(values, file),
+        entries=entries_of(values, file),
         inputs=_inputs(values, file),
         options=options,
         workspace=str(imported.get("workspace") or workspace_of(origin)),
@@ -67,7 +82,7 @@ def load(path: str | Path) -> dict[str, Any]:
     try:
         if str(path).endswith(".toml"):
             return tomllib.loads(text)
-        if str(path).endswith((".yaml", ".yml")):
+        if str(path).endswith(YAML):
             return read_yaml(text, str(path))
         values = read_jsonc(text if text.strip() else "{}")
     except json.JSONDecodeError as error:
@@ -99,7 +114,7 @@ def is_toolscout(entry: Any) -> bool:
     """Return whether an entry starts toolscout itself, directly or through a launcher."""
     if not isinstance(entry, Mapping):
         return False
-    command, args = entry.get("command"), entry.get("args") or []
+    command, args = entry.get("command") or entry.get("cmd"), entry.get("args") or []
     if isinstance(command, list) and command:
         command, args = command[0], command[1:]
     if not isinstance(command, str) or not isinstance(args, list):
@@ -119,14 +134,19 @@ def workspace_of(file: PurePath) -> PurePath:
     return folder.parent if folder.name in _EDITOR_FOLDERS else folder
 
 
-def _entries(values: Mapping[str, Any], file: str) -> dict[str, Any]:
+def entries_of(values: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Return the entries of all lists of servers in a file, in the form that most hosts share."""
     entries: dict[str, Any] = {}
     nested = values.get("mcp")
     parents = [values, nested] if isinstance(nested, Mapping) else [values]
     sections = [(key, parent[key]) for parent in parents for key in SECTIONS if key in parent]
     for key, servers in sections:
-        for title, entry in Fields(servers, f"{file}: {key}").values.items():
-            entries[title] = _from_codex(entry) if key == "mcp_servers" else _from_zed(entry)
+        named = listed_servers({key: servers}, [key]) if isinstance(servers, list) and file.endswith(YAML) else servers
+        for title, entry in Fields(named, f"{file}: {key}").values.items():
+            entries[title] = _from_codex(entry) if key == "mcp_servers" else from_continue(_from_zed(entry))
+    extensions = {} if sections else listed_servers(values, [GOOSE_SECTION])
+    if extensions or (extensions is not None and file.endswith(YAML)):
+        return {title: from_goose(entry) for title, entry in extensions.items()}
     if not sections and is_opencode(nested):
         return {title: from_opencode(entry) for title, entry in Fields(nested, f"{file}: mcp").values.items()}
     if not sections and is_server_json(values):

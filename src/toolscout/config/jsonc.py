@@ -64,6 +64,26 @@ def replace_value(text: str, path: Sequence[str], value: Any) -> str:
     return text[:start] + new_text + text[end:]
 
 
+def add_member(text: str, path: Sequence[str], key: str, value: Any) -> str:
+    """Add a member at the end of the object at a path, which exists. Everything around it is kept."""
+    plain = plain_json(text)
+    span = find_value(plain, path)
+    if span is None or plain[span[0]] != "{":
+        raise KeyError(path[-1])
+    close = span[1] - 1
+    last = len(plain[:close].rstrip())
+    line = text[text.rfind("\n", 0, span[0]) + 1 : span[0]]
+    margin = line[: len(line) - len(line.lstrip())]
+    step = "\t" if "\t" in margin else "  "
+    inner = margin + step
+    member = f"{to_json(key)}: {to_json(value, step)}".replace("\n", "\n" + inner)
+    comma = "," if plain[last - 1] not in "{," and text[last : last + 1] != "," else ""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    rest = text[last:close].rstrip()
+    added = f"{comma}{rest}\n{inner}{member}\n{margin}".replace("\n", newline)
+    return text[:last] + added + text[close:]
+
+
 def to_json(value: Any, indent: str = "  ") -> str:
     """Return indented JSON. Only text that UTF-8 cannot encode is escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)

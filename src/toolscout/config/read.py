@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from toolscout.config.entries import read_entry
-from toolscout.config.files import BARE_VARIABLES, ConfigFile, is_toolscout, read_config_file
+from toolscout.config.files import BARE_VARIABLES, ConfigFile, entries_of, is_toolscout, read_config_file
 from toolscout.config.server_config import Config, ServerConfig
 from toolscout.config.variables import Variables
 from toolscout.errors import ConfigError
@@ -21,7 +22,8 @@ def read_config(
     """Read and merge config files. Variables come from `environ`, by default the environment of the process.
 
     With `partial`, an entry that cannot be used, such as one with a missing variable, does not stop the others: it
-    becomes a server with a `problem`, which is down. If no entry can be used, or without `partial`, it is an error.
+    becomes a server with a `problem`, which is down. So does a file that cannot be read, by its own name. If nothing
+    can be used, or without `partial`, it is an error.
     """
     environ = os.environ if environ is None else environ
     files = [paths] if isinstance(paths, (str, Path)) else list(paths)
@@ -31,14 +33,20 @@ def read_config(
     categories: dict[str, str] = {}
     surface = None
     for file in files:
-        config_file = read_config_file(file)
-        options = Fields(config_file.options, f"{config_file.file}: toolscout")
-        options.get("imported")  # written by `toolscout import`, read only by its --undo
-        core += options.texts("core")
-        surface = options.text("surface") or surface
-        server_options = options.child("servers")
-        categories |= options.pairs("categories")
-        options.finish()
+        try:
+            config_file = read_config_file(file)
+            options = Fields(config_file.options, f"{config_file.file}: toolscout")
+            options.get("imported")  # written by `toolscout import`, read only by its --undo
+            core += options.texts("core")
+            surface = options.text("surface") or surface
+            server_options = options.child("servers")
+            categories |= options.pairs("categories")
+            options.finish()
+        except ConfigError as error:
+            if not partial:
+                raise
+            servers[str(file)] = _unusable(Path(file).name, str(file), error)
+            continue
         for server in _servers(config_file, server_options, environ, notes, partial=partial):
             if server.title in servers:
                 notes.append(f"server {server.title!r} of {servers[server.title].source} is replaced by {file}")
@@ -54,6 +62,26 @@ def read_config(
         files=tuple(str(file) for file in files),
         notes=tuple(notes),
     )
+
+
+def unreadable_files(paths: Iterable[str | Path]) -> dict[str, ConfigError]:
+    """Return the files that cannot be read at all, each with the reason. Their entries are not looked at."""
+    errors: dict[str, ConfigError] = {}
+    for file in paths:
+        try:
+            read_config_file(file)
+        except ConfigError as error:
+            errors[str(file)] = error
+    return errors
+
+
+def read_categories(paths: Iterable[str | Path]) -> dict[str, str]:
+    """Return the descriptions of the operator's own categories. A file that cannot be read describes none."""
+    categories: dict[str, str] = {}
+    for file in paths:
+        with suppress(ConfigError):
+            categories |= Fields(read_config_file(file).options, str(file)).pairs("categories")
+    return categories
 
 
 def _servers(
@@ -80,13 +108,35 @@ def _servers(
             except ConfigError as error:
                 if not partial:
                     raise
-                yield ServerConfig(
-                    title=title or "(no name)",
-                    transport="stdio",
-                    source=config_file.file,
-                    problem=error.message,
-                    problem_hint=error.hint or f"did you mean {', '.join(error.suggestions)}?",
-                )
+                yield _unusable(title or "(no name)", config_file.file, error)
+
+
+def _unusable(title: str, file: str, error: ConfigError) -> ServerConfig:
+    """Return a server that is down because its entry or file cannot be used."""
+    return ServerConfig(
+        title=title,
+        transport="stdio",
+        source=file,
+        problem=error.message,
+        problem_hint=error.hint or f"did you mean {', '.join(error.suggestions)}?",
+    )
+
+
+def entry_problem(section: str, title: str, entry: Any) -> str:
+    """Return why an entry of a host's list cannot be used, whatever its variables are, or ""."""
+    off = {**entry, "disabled": True} if isinstance(entry, Mapping) else entry  # its variables are not filled in
+    try:
+        for converted in entries_of({section: {title: off}}, title).values():
+            read_entry(
+                title,
+                converted,
+                ConfigFile(file=title, entries={}),
+                Variables(environ={}, workspace=""),
+                lambda _note: None,
+            )
+    except ConfigError as error:
+        return error.message.removeprefix(f"{title}: ").removeprefix(f"server {title!r}: ")
+    return ""
 
 
 def _with_options(entry: Any, options: Mapping[str, Any]) -> Any:

@@ -11,16 +11,18 @@ from toolscout.tool_keys import server_slug
 
 Transport = Literal["stdio", "http", "sse"]
 
+GrantType = Literal["client_credentials", "authorization_code", "token_exchange", "on_behalf_of"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthConfig:
-    """How toolscout authenticates to a server: as itself, or as somebody who signs in.
+    """How toolscout authenticates to a server: as itself, as somebody who signs in, or as the caller.
 
     As itself, it uses client credentials or a token from a file. For somebody who signs in, this names a client that
-    the issuer knows already, and the issuer.
+    the issuer knows already, and the issuer. As the caller, it exchanges the caller's token at the issuer.
     """
 
-    grant_type: Literal["client_credentials", "authorization_code"] = "client_credentials"
+    grant_type: GrantType = "client_credentials"
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
@@ -30,7 +32,12 @@ class OAuthConfig:
     token_file: str | None = None
     """A file with a token. Client credentials, if there are any, renew it."""
     issuer: str | None = None
-    """The only issuer at which people sign in. It may have a private address if the server's may."""
+    """The only issuer at which people sign in, or at which tokens of callers are exchanged.
+
+    It may have a private address if the server's may.
+    """
+    audience: str | None = None
+    """What the issuer calls the server, in an exchange. None means the server's address, as its `resource`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +82,8 @@ class ServerConfig:
     users: Mapping[str, UserCredentials] = field(default_factory=dict, repr=False)
     """The credentials of single users, by `USER` in the local tenant and by `TENANT/USER` in others."""
     per_user: bool = False
-    """Whether each user signs in for themselves. The tools that the server lists for a user are theirs alone."""
+    """Whether the tools that the server lists for a user are theirs alone. Each user has a token of their own: they
+    sign in for themselves, or their token is exchanged."""
     overlay: Overlay = field(default_factory=Overlay)
     tool_overlays: Mapping[str, Overlay] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -99,9 +107,22 @@ class ServerConfig:
     @property
     def allows_sign_in(self) -> bool:
         """Whether people can sign in to it: it is behind a URL, and the config gives it no other credentials."""
-        if self.transport == "stdio" or any(name.lower() == "authorization" for name in self.headers):
-            return False
-        return self.oauth is None or self.oauth.grant_type == "authorization_code"
+        return self.takes_tokens and (self.oauth is None or self.oauth.grant_type == "authorization_code")
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether requests can carry a token: it is behind a URL, and the config has no Authorization header for it."""
+        return self.transport != "stdio" and not any(name.lower() == "authorization" for name in self.headers)
+
+    @property
+    def users_sign_in(self) -> bool:
+        """Whether each user signs in for themselves."""
+        return self.per_user and self.allows_sign_in
+
+    @property
+    def exchanges_tokens(self) -> bool:
+        """Whether calls carry a token that was given in exchange for the caller's own."""
+        return self.oauth is not None and self.oauth.grant_type in ("token_exchange", "on_behalf_of")
 
     @property
     def server(self) -> Server:

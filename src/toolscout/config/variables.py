@@ -1,4 +1,7 @@
-"""References in config files: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`, folders, files, the keyring."""
+"""References in config files: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`, folders, files, the keyring.
+
+Those of single hosts are read too: `$VAR` of Gemini, `${{ secrets.VAR }}` of Continue.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from toolscout.errors import ConfigError
 INPUT_PREFIX = "TOOLSCOUT_INPUT_"
 WORKSPACE = "TOOLSCOUT_WORKSPACE_FOLDER"
 
-_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}|\$\{\{\s*(?:secrets|inputs)\.([^{}\s]+)\s*\}\}")
+"""The second form is Continue's."""
 _NESTED = re.compile(r"\$\{[^{}]*\$\{")
 _NAMED = re.compile(r"(?:env:(?P<env>[^:]+)|(?P<name>[A-Za-z_]\w*))(?::-(?P<default>.*))?", re.S | re.A)
 _BARE = re.compile(r"\$([A-Z_][A-Z0-9_]*)\b")
@@ -38,7 +42,7 @@ class Variables:
 
         def value_of(match: re.Match[str]) -> str:
             if match[1] is None:
-                return self._environ(match[2], None, where)
+                return self._environ(_variable(match[2]) if match[2] else match[3], None, where)
             return self._value(match[1], match[0], where)
 
         if _NESTED.search(text):
@@ -94,15 +98,22 @@ class Variables:
 
 def input_variable(name: str) -> str:
     """Return the environment variable that holds an input."""
-    return INPUT_PREFIX + re.sub(r"\W", "_", name, flags=re.A).upper()
+    return INPUT_PREFIX + _variable(name).upper()
+
+
+def _variable(name: str) -> str:
+    """Return a name that an environment variable can have."""
+    return re.sub(r"\W", "_", name, flags=re.A)
 
 
 def references(text: str, *, bare: bool = False) -> Iterator[tuple[str, str]]:
     """Yield (environment variable, reference) for every value that a text takes from the environment."""
     for match in _REFERENCE.finditer(text):
-        inner = match[1]
+        inner = match[1] or ""
         named = _NAMED.fullmatch(inner)
-        if inner.startswith("input:"):
+        if match[2]:
+            yield _variable(match[2]), match[0]
+        elif inner.startswith("input:"):
             yield input_variable(inner.removeprefix("input:")), match[0]
         elif inner in ("workspaceFolder", "workspaceFolderBasename"):
             yield WORKSPACE, "${workspaceFolder}"
@@ -119,5 +130,6 @@ def unknown_references(text: str) -> bool:
         and not inner.startswith("input:")
         and not is_secret(inner)
         and _NAMED.fullmatch(inner) is None
-        for inner in _REFERENCE.findall(text)
+        for inner, secret in _REFERENCE.findall(text)
+        if not secret
     )

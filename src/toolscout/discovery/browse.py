@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolscout.discovery.answers import answer_query, answer_unranked
-from toolscout.discovery.checks import check_count, check_detail, check_filter, check_servers, check_tags
+from toolscout.discovery.checks import check_count, check_detail, check_filter, check_servers, check_sort, check_tags
 from toolscout.errors import InvalidValueError
 from toolscout.models import (
     Answer,
@@ -21,6 +21,7 @@ from toolscout.models import (
     Ranked,
     Ranking,
     Tag,
+    ToolSort,
 )
 from toolscout.ports import Store
 from toolscout.settings import Settings
@@ -42,13 +43,16 @@ class Browser:
     store: Store
     settings: Settings
 
-    async def page(self, narrow: Filter, detail: Detail, page: int, page_size: int | None, caller: Caller) -> Answer:
-        """Return one page of the visible tools, in the order of keys. A page past the end is empty."""
+    async def page(
+        self, narrow: Filter, detail: Detail, page: int, page_size: int | None, caller: Caller, sort: ToolSort = "key"
+    ) -> Answer:
+        """Return one page of the visible tools, sorted, ties by key. A page past the end is empty."""
         page_size = self.settings.page_size if page_size is None else page_size
         check_count("page", page)
         check_count("page_size", page_size)
         page_size = min(page_size, self.settings.max_page_size)
-        items = await self._filtered(narrow, detail, caller)
+        check_sort(sort)
+        items = sort_tools(await self._filtered(narrow, detail, caller), sort)
         pagination = Pagination(page=page, page_size=page_size, total_tools=len(items))
         start = (page - 1) * page_size
         return await self._answer(items[start : start + page_size], len(items), detail, caller, pagination)
@@ -107,6 +111,14 @@ class Browser:
         tools = await self.store.tools(caller, [item.key for item in items])
         overview = await self.store.overview(caller)
         return answer_unranked(items, tools, overview, detail, matched=matched, pagination=page)
+
+
+def sort_tools(tools: Sequence[Facets], sort: ToolSort) -> Sequence[Facets]:
+    """Sort tools that come in the order of keys. A minus in front reverses the order."""
+    if sort == "key":
+        return tools
+    field = sort.removeprefix("-")
+    return sorted(tools, key=lambda item: getattr(item, field), reverse=sort.startswith("-"))
 
 
 def count_categories(tools: Sequence[Facets], describe: Callable[[str], str]) -> list[Category]:

@@ -24,7 +24,7 @@ from toolscout.models import (
     Tool,
     ToolMatch,
 )
-from toolscout.telemetry import described, emit
+from toolscout.telemetry import described, emit, span
 
 EARLIER = 0.6
 """How much a tool that fits an earlier message counts, against one that fits the request; once more for each step."""
@@ -47,6 +47,10 @@ class ChatToolSelector:
 
     async def select(self, turn: ChatTurn, caller: Caller) -> ChatSelection:
         """Select the tools of a turn. In the modes `off` and `shadow` the turn gets all tools."""
+        with span("choose_tools"):
+            return await self._select(turn, caller)
+
+    async def _select(self, turn: ChatTurn, caller: Caller) -> ChatSelection:
         started = time.perf_counter()
         turn, mode = self._checked(turn), self.search.settings.discovery
         overview = await self.search.store.overview(caller)

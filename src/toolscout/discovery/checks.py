@@ -14,7 +14,7 @@ from toolscout.errors import (
     UnknownServerError,
     UnknownTagError,
 )
-from toolscout.models import Caller, Detail, Filter, Match, Query
+from toolscout.models import Caller, Detail, Filter, Match, Query, ToolSort
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.suggestions import did_you_mean
@@ -66,6 +66,14 @@ def check_query(query: Query, categories: Sequence[str], settings: Settings) -> 
         )
     check_detail(query.detail)
     check_filter(query.filter, categories)
+
+
+def check_sort(sort: str) -> None:
+    """Refuse an order that does not exist."""
+    if sort not in get_args(ToolSort):
+        raise InvalidValueError(
+            f"tools cannot be sorted by {sort!r}", hint=f"use one of {', '.join(get_args(ToolSort))}"
+        )
 
 
 def check_filter(narrow: Filter, categories: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from toolscout.errors import DimensionError, EmbedderError
 from toolscout.models import LOCAL, Answer, Caller, Candidates, Overview, Query, Ranking, Scope
 from toolscout.ports import Embedder, Store
 from toolscout.settings import Settings
+from toolscout.telemetry import span
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -68,11 +69,21 @@ class Search:
     async def search(self, queries: Sequence[Query], caller: Caller, down: Mapping[str, str]) -> list[Answer]:
         """Answer queries. A server or tag that does not exist for the caller is an error, not an empty answer."""
         started = time.perf_counter()
-        for servers in {query.filter.servers for query in queries}:
-            await check_servers(self.store, servers, caller)
-        answers = await self.answer(queries, caller, down)
-        if queries[0].filter.tags and not any(answers):
-            await check_tags(self.store, queries[0].filter.tags, caller)
+        with span("search_tools") as current:
+            if self.settings.log_queries:
+                current.set({"toolscout.query": " | ".join(query.text for query in queries)})
+            for servers in {query.filter.servers for query in queries}:
+                await check_servers(self.store, servers, caller)
+            answers = await self.answer(queries, caller, down)
+            if queries[0].filter.tags and not any(answers):
+                await check_tags(self.store, queries[0].filter.tags, caller)
+            current.set(
+                {
+                    "toolscout.ranker": answers[0].metadata.ranker,
+                    "toolscout.hits": sum(map(len, answers)),
+                    "toolscout.degraded": any(answer.metadata.degraded for answer in answers),
+                }
+            )
         took_ms = (time.perf_counter() - started) * 1_000
         return [answer.timed(took_ms) for answer in answers]
 
@@ -118,7 +129,8 @@ class Search:
         if self.embedder and not reason:
             texts = list(dict.fromkeys(intent.text for state in needy for intent in state.request.intents))
             try:
-                vectors = dict(zip(texts, await self.embedder.embed_queries(texts), strict=True))
+                with span("embed"):
+                    vectors = dict(zip(texts, await self.embedder.embed_queries(texts), strict=True))
             except DimensionError:
                 raise
             except EmbedderError as error:
@@ -153,9 +165,10 @@ class Search:
             query = replace(query, filter=replace(query.filter, match="all"))
         limit = max(self.settings.candidates, 2 * query.limit) if state.is_hybrid else _CANDIDATES_BY_VECTOR
         model_id = self.embedder.model_id if self.embedder else ""
-        candidates = await self.store.candidates(
-            state.caller, query.filter, state.request.intents, factor * limit, model_id
-        )
+        with span("candidates"):
+            candidates = await self.store.candidates(
+                state.caller, query.filter, state.request.intents, factor * limit, model_id
+            )
         return replace(state, query=query, candidates=candidates)
 
     async def _correct_typos(self, state: SearchState) -> SearchState:
@@ -191,6 +204,9 @@ class Search:
 
     async def _rank(self, state: SearchState) -> SearchState:
         if state.candidates is not None:
-            return replace(state, ranking=rank_candidates(state.query, state.request, state.candidates))
-        tools = await self.store.facets(state.caller, state.query.filter)
-        return replace(state, ranking=await asyncio.to_thread(rank_texts, state.query, tools))
+            with span("rank"):
+                return replace(state, ranking=rank_candidates(state.query, state.request, state.candidates))
+        with span("candidates"):
+            tools = await self.store.facets(state.caller, state.query.filter)
+        with span("rank"):
+            return replace(state, ranking=await asyncio.to_thread(rank_texts, state.query, tools))

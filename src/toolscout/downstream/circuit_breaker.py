@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Literal
 
 from toolscout.errors import ServerUnavailableError
 
 _ALIVE_S = 5.0
+
+BreakerState = Literal["closed", "open", "half_open"]
 
 
 class CircuitBreaker:
@@ -35,6 +38,13 @@ class CircuitBreaker:
     def open(self) -> bool:
         """Whether calls fail at once."""
         return self._failures >= self._limit and (self._trying or self._clock() < self._open_until)
+
+    @property
+    def state(self) -> BreakerState:
+        """Whether calls pass, fail at once, or wait for the outcome of a trial."""
+        if self._failures < self._limit:
+            return "closed"
+        return "open" if self.open and not self._trying else "half_open"
 
     def enter(self) -> bool:
         """Allow a call and return whether it is the trial call. Raise ServerUnavailableError while it is open."""

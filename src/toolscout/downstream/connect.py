@@ -14,14 +14,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
 from toolscout.config import ServerConfig, Transport
-from toolscout.downstream.http_client import DownstreamHttpClient, describe, open_http, open_sse
+from toolscout.downstream.http_body import describe
+from toolscout.downstream.http_client import DownstreamHttpClient, open_http, open_sse
 from toolscout.downstream.negotiation import Era
-from toolscout.downstream.oauth import GatewayTokenAuth
+from toolscout.downstream.pace import Pace
 from toolscout.downstream.process import StderrBuffer, open_process
 from toolscout.downstream.quoted_secrets import QuotedSecrets
 from toolscout.downstream.reaper import Reaper
 from toolscout.downstream.session import Session, open_session
-from toolscout.downstream.sign_in.account_auth import AccountAuth, AccountTokens
+from toolscout.downstream.sign_in.account_auth import AccountAuth
+from toolscout.downstream.token_exchange import CallerAuth
 from toolscout.errors import ServerUnavailableError
 from toolscout.settings import Settings
 
@@ -40,8 +42,9 @@ class Endpoint:
     era: Era = "unknown"
     transport: Transport | None = None
     on_change: Callable[[], None] = field(default=lambda: None)
-    tokens: AccountTokens | None = None
-    """The account that requests are authorized with, if people sign in to the server."""
+    auth: httpx2.Auth | None = None
+    """What adds a token to the requests."""
+    pace: Pace = field(default_factory=Pace)
 
 
 @asynccontextmanager
@@ -67,7 +70,9 @@ class _HttpRefusedError(Exception):
 async def _connect_over(endpoint: Endpoint, transport: Transport) -> AsyncIterator[Session]:
     config, client = endpoint.config, None
     if transport != "stdio":
-        client = DownstreamHttpClient(config, endpoint.settings, auth=_auth(endpoint), contained=transport == "http")
+        client = DownstreamHttpClient(
+            config, endpoint.settings, auth=endpoint.auth, contained=transport == "http", pace=endpoint.pace
+        )
     # Nothing newer than the handshake is spoken over HTTP+SSE.
     era = "handshake" if transport == "sse" else endpoint.era
     opened = False
@@ -75,8 +80,8 @@ async def _connect_over(endpoint: Endpoint, transport: Transport) -> AsyncIterat
         async with open_session(_streams(endpoint, transport, client), era, endpoint.on_change) as session:
             if client is not None:
                 client.on_lost = session.lose
-            if endpoint.tokens is not None:
-                session.tokens = endpoint.tokens.texts
+            if isinstance(endpoint.auth, AccountAuth | CallerAuth):
+                session.tokens = endpoint.auth.texts
             opened = True
             yield session
     except BaseException as error:
@@ -90,15 +95,6 @@ async def _connect_over(endpoint: Endpoint, transport: Transport) -> AsyncIterat
         if failure is None:
             raise
         raise failure from error
-
-
-def _auth(endpoint: Endpoint) -> httpx2.Auth | None:
-    config = endpoint.config
-    if endpoint.tokens is not None and config.allows_sign_in:
-        return AccountAuth(endpoint.tokens)
-    if config.oauth is not None and config.oauth.grant_type == "client_credentials":
-        return GatewayTokenAuth(config.title, config.url, config.oauth)
-    return None
 
 
 def _streams(
@@ -118,7 +114,7 @@ def _streams(
                 encoding_error_handler="replace",
             )
         )
-    return open_process(config, endpoint.settings, reaper=endpoint.reaper, errors=endpoint.errors)
+    return open_process(config, endpoint.settings, reaper=endpoint.reaper, errors=endpoint.errors, pace=endpoint.pace)
 
 
 def _failure(

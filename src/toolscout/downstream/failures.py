@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
 from toolscout.downstream.http_client import UNREACHABLE
+from toolscout.downstream.in_flight import SentByServer
 from toolscout.downstream.process import TOO_LONG
 from toolscout.downstream.session import Session
 from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError, SignInRequiredError
@@ -37,9 +38,19 @@ def timed_out(title: str, timeout_s: float, *, sent: bool) -> CallTimeoutError:
     )
 
 
-def is_session_end(error: MCPError, session: Session) -> bool:
+def is_session_end(error: MCPError) -> bool:
     """Tell the end of a session from an error with the same code that the server sent."""
-    return error.code == CONNECTION_CLOSED and (session.closed.is_set() or error.data is None)
+    return error.code == CONNECTION_CLOSED and not isinstance(error.data, SentByServer)
+
+
+def data_of(error: MCPError) -> Any:
+    """Return the data of an error as the server sent it."""
+    return error.data.data if isinstance(error.data, SentByServer) else error.data
+
+
+def rewrite(error: MCPError, message: str, data: Any) -> MCPError:
+    """Return the same error with another message and other data."""
+    return MCPError(error.code, message, SentByServer(data) if isinstance(error.data, SentByServer) else data)
 
 
 def _cut(text: str) -> str:
@@ -56,8 +67,8 @@ def to_call_error(title: str, error: MCPError, session: Session) -> CallError:
     """Tell an error that the server sent from a server that went away or could not be reached."""
     if error.code == UNREACHABLE and error.data == {"sent": False}:
         return ServerUnavailableError(f"{title} cannot be reached ({error.message}); nothing was sent", hint=_DOCTOR)
-    if error.code == UNREACHABLE or is_session_end(error, session):
-        reason = session.reason if is_session_end(error, session) and session.reason else error.message
+    if error.code == UNREACHABLE or is_session_end(error):
+        reason = session.reason if is_session_end(error) and session.reason else error.message
         return ServerUnavailableError(
             f"{title} went away during the call ({reason}); the call was sent once, its outcome is not known",
             hint=_CHECK_EFFECT,
@@ -66,5 +77,6 @@ def to_call_error(title: str, error: MCPError, session: Session) -> CallError:
         return CallError(
             f"{title}: {error.message}; the call may have taken effect", hint="request less: a page, a range, a filter"
         )
-    details = {"code": error.code, **({} if error.data is None else {"data": _bounded(error.data)})}
+    data = data_of(error)
+    details = {"code": error.code, **({} if data is None else {"data": _bounded(data)})}
     return CallError(_cut(error.message), hint=f"this is the error that {title} returned", details=details)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -18,9 +18,10 @@ from mcp.shared.inbound import MCP_METHOD_HEADER
 
 from toolscout.config import ServerConfig
 from toolscout.downstream.egress import CheckedTransport, Origin, origin_of
-from toolscout.downstream.in_flight import MAX_PAUSE_S, call_timeout_s
+from toolscout.downstream.http_body import BoundedBody, EventBody, describe
+from toolscout.downstream.in_flight import CURRENT_REQUEST, Attempt, call_timeout_s
+from toolscout.downstream.pace import CONNECT_S, Pace
 from toolscout.errors import ServerUnavailableError, SignInRequiredError
-from toolscout.jsonrpc_lines import MAX_VALUES, ValueCounter
 from toolscout.settings import Settings
 
 UNREACHABLE: Final = -32090
@@ -28,6 +29,9 @@ UNREACHABLE: Final = -32090
 
 NEEDS_LOGIN: Final = -32091
 """The code of that error when somebody has to sign in first."""
+
+NO_TOKEN: Final = -32092
+"""The code of that error when the token of an account cannot be had now. The server may be well."""
 
 _REDIRECT = 300
 _NOT_FOUND = 404
@@ -40,45 +44,8 @@ _SESSION = "mcp-session-id"
 _STREAMED = "toolscout.streamed"
 
 
-class BodyError(httpx2.StreamError):
-    """A body that is too long or breaks off. The SDK turns only this error into an error of one call."""
-
-
-class _BoundedBody(httpx2.AsyncByteStream):
-    """A body that raises an error when it is longer, takes longer or has more values than allowed.
-
-    `inf` is no limit. Each event of a stream may have as many values as a whole body.
-    """
-
-    def __init__(self, inner: httpx2.AsyncByteStream, *, max_bytes: float, most_s: float) -> None:
-        self._inner = inner
-        self._max_bytes = max_bytes
-        self._until = time.monotonic() + most_s
-        self._values = ValueCounter()
-
-    def _count(self, part: bytes) -> None:
-        if self._values.feed(part) > MAX_VALUES + len(part):
-            raise BodyError(f"the answer has more than {MAX_VALUES} values, which are not read")
-        if self._max_bytes == math.inf and (b"\n\n" in part or b"\r\n\r\n" in part):
-            self._values = ValueCounter()
-            self._values.feed(part.replace(b"\r", b"").rpartition(b"\n\n")[2])
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        try:
-            async for part in self._inner:
-                size += len(part)
-                if size > self._max_bytes:
-                    raise BodyError(f"the answer has more than {self._max_bytes} bytes, which are not read")
-                if time.monotonic() > self._until:
-                    raise BodyError("the answer does not end, and nobody waits for it any more")
-                self._count(part)
-                yield part
-        except httpx2.TransportError as error:
-            raise BodyError(describe(error)) from error
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+class NoTokenError(ServerUnavailableError):
+    """The token of an account cannot be had now, because of its issuer or the store. Nothing was sent."""
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
@@ -90,8 +57,10 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         max_bytes: int,
         silence_s: float,
         notification_s: float = _NOTIFICATION_S,
+        pace: Pace | None = None,
     ) -> None:
         self._inner = inner
+        self._pace = pace or Pace()
         self._max_bytes = max_bytes
         self._silence_s = silence_s
         self._notification_s = notification_s
@@ -102,7 +71,16 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             # all requests behind it. So each of them needs a time limit.
             silence_s = self._silence_s if _expects_answer(request) else self._notification_s
             request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": silence_s}
-        response = await self._inner.handle_async_request(request)
+        elif pause_s := self._pace.spend(CONNECT_S):
+            # A server that ends its stream of announcements again and again is asked for it again and again.
+            await asyncio.sleep(pause_s)
+        call = _attempt_of(request)
+        attempt = call or Attempt()
+        try:
+            async with attempt.reading():
+                response = await self._inner.handle_async_request(request)
+        except TimeoutError:
+            raise httpx2.ReadTimeout("nobody waits for the answer any more") from None
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             # A compressed body can unpack to a thousand times its size, and we did not ask for one.
             await response.aclose()
@@ -110,11 +88,12 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - what an async transport returns
         if _is_event_stream(request, response):
-            # The SDK reads event after event and bounds each. A stream that announces changes has no end.
-            most_s = self._silence_s + MAX_PAUSE_S if _expects_answer(request) and not _listens(request) else math.inf
-            stream = _BoundedBody(stream, max_bytes=math.inf, most_s=most_s)
+            # The SDK reads event after event and bounds each. The answer of a call ends with the call, which may take
+            # long if the server asks questions. A stream that announces changes has no end.
+            bounded = call is None and _expects_answer(request) and not _listens(request)
+            stream = EventBody(stream, attempt, self._pace, most_s=self._silence_s if bounded else math.inf)
         else:
-            stream = _BoundedBody(stream, max_bytes=self._max_bytes, most_s=self._silence_s)
+            stream = BoundedBody(stream, attempt, self._pace, max_bytes=self._max_bytes, most_s=self._silence_s)
         return httpx2.Response(
             response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
         )
@@ -130,9 +109,20 @@ def named_origins(config: ServerConfig) -> set[Origin]:
     return {origin_of(url) for url in urls if url}
 
 
+def private_origins(config: ServerConfig, settings: Settings) -> set[Origin]:
+    """Return the hosts and ports that may have private addresses when a token is asked for.
+
+    The issuer of the callers' tokens is among them where these are exchanged: the operator names it in the settings.
+    """
+    origins = named_origins(config) if config.private else set()
+    if config.exchanges_tokens and settings.auth_issuer:
+        origins.add(origin_of(settings.auth_issuer))
+    return origins
+
+
 def issuer_transport(config: ServerConfig, settings: Settings) -> httpx2.AsyncBaseTransport:
     """Return the transport for requests to the issuer of a server: connections are checked, bodies are bounded."""
-    inner = CheckedTransport(private=config.private, origins=named_origins(config), connections=4)
+    inner = CheckedTransport(private=True, origins=private_origins(config, settings), connections=4)
     return _BoundedTransport(inner, _ISSUER_BYTES, settings.connect_timeout_s, settings.connect_timeout_s)
 
 
@@ -168,11 +158,12 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         auth: httpx2.Auth | None = None,
         contained: bool = True,
         transport: httpx2.AsyncBaseTransport | None = None,
+        pace: Pace | None = None,
     ) -> None:
         """Make a client that sends the credentials of the config, or else those of `auth`, and no others.
 
         With `contained`, a failed request fails one call. Otherwise it ends the session. `transport` replaces the
-        network in tests.
+        network in tests. `pace` is that of all connections to the server.
         """
         origins = named_origins(config)
         # A connection may outlive its call for a while. Each tenant that shares the session has slots of its own.
@@ -181,7 +172,7 @@ class DownstreamHttpClient(httpx2.AsyncClient):
         # A call ends at its own deadline. This limit, a little later, frees the connection.
         silence_s = call_timeout_s(config, settings) + _CONNECT_S
         super().__init__(
-            transport=_BoundedTransport(inner, settings.max_line_bytes, silence_s),
+            transport=_BoundedTransport(inner, settings.max_line_bytes, silence_s, pace=pace),
             headers={**config.headers, "Accept-Encoding": "identity"},
             auth=auth,
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
@@ -213,20 +204,25 @@ class DownstreamHttpClient(httpx2.AsyncClient):
                 return response
             body = await response.aread()
             await response.aclose()
-        except (httpx2.TransportError, httpx2.StreamError, ServerUnavailableError) as error:
-            reason = error.message if isinstance(error, ServerUnavailableError) else describe(error)
-            self.hint = (
-                error.hint if isinstance(error, ServerUnavailableError) else "check its url, and whether it is running"
-            )
-            if not self._contained:
-                self.on_lost(reason)
+        except ServerUnavailableError as error:
+            # It comes before the request is sent, or after the server has refused it.
+            code = NO_TOKEN if isinstance(error, NoTokenError) else UNREACHABLE
             if isinstance(error, SignInRequiredError):
-                self.sign_in = error
-                return _answer(request, 502, reason, sent=False, code=NEEDS_LOGIN)
+                self.sign_in, code = error, NEEDS_LOGIN
+            return self._failed(request, error.message, error.hint, sent=False, code=code)
+        except (httpx2.TransportError, httpx2.StreamError) as error:
             # Only a request that failed before the connection was made was certainly not sent.
-            unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, ServerUnavailableError))
-            return _answer(request, 502, reason, sent=not unsent)
+            sent = not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+            return self._failed(request, describe(error), "check its url, and whether it is running", sent=sent)
         return self._refusal(request, response, body)
+
+    def _failed(
+        self, request: httpx2.Request, reason: str, hint: str, *, sent: bool, code: int = UNREACHABLE
+    ) -> httpx2.Response:
+        self.hint = hint
+        if not self._contained:
+            self.on_lost(reason)
+        return _answer(request, 502, reason, sent=sent, code=code)
 
     def _refusal(self, request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
         if response.status_code == _NOT_FOUND and _SESSION in request.headers:
@@ -249,6 +245,13 @@ def _is_event_stream(request: httpx2.Request, response: httpx2.Response) -> bool
         and response.headers.get("content-type", "").startswith("text/event-stream")
         and _STREAMED in request.extensions
     )
+
+
+def _attempt_of(request: httpx2.Request) -> Attempt | None:
+    """Return the attempt of the call that an answer is for. What the authorization flow sends has none."""
+    current = CURRENT_REQUEST.get()
+    belongs = _STREAMED in request.extensions and (request.method == "GET" or _expects_answer(request))
+    return current.attempt if current is not None and belongs else None
 
 
 def _expects_answer(request: httpx2.Request) -> bool:
@@ -276,21 +279,6 @@ def _is_rpc_error(body: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and value.get("jsonrpc") == "2.0" and isinstance(value.get("error"), dict)
-
-
-def describe(error: Exception) -> str:
-    """Describe an error in words. The texts of httpx are not used because they may hold a URL with a secret."""
-    if isinstance(error, httpx2.HTTPStatusError):
-        return f"it answered {error.response.status_code}"
-    kinds = (
-        (httpx2.ConnectTimeout, "connecting to it took too long"),
-        (httpx2.ConnectError, "cannot connect to it"),
-        (httpx2.TimeoutException, "it did not answer in time"),
-        (BodyError, str(error)),
-    )
-    return next(
-        (text for kind, text in kinds if isinstance(error, kind)), f"the connection broke ({type(error).__name__})"
-    )
 
 
 @asynccontextmanager

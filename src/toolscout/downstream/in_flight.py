@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from typing import Any, Final
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import Context, ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 import anyio
 from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED, ErrorData, JSONRPCError, JSONRPCResponse
 
 from toolscout.config import ServerConfig
 from toolscout.jsonrpc_lines import MessageStream
@@ -21,6 +23,10 @@ MAX_PAUSE_S: Final = 600.0
 
 MAX_QUESTIONS: Final = 16
 """How many questions a server may ask during one call."""
+
+_MAX_REPLIES = 64
+_BROKEN_STREAM = "SSE stream "
+"""How the SDK's errors for an event stream that broke off begin."""
 
 CURRENT_REQUEST: ContextVar[InFlightRequest | None] = ContextVar("current_request", default=None)
 
@@ -39,9 +45,20 @@ class SendTracker(MessageStream):
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
+        self._replies = 0
 
     async def send(self, item: SessionMessage) -> None:
-        """Pass a message to the transport."""
+        """Pass a message to the transport. A server that asks and asks and reads no reply does not fill our memory."""
+        if not isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
+            await self._send(item)
+        elif self._replies < _MAX_REPLIES:
+            self._replies += 1
+            try:
+                await self._send(item)
+            finally:
+                self._replies -= 1
+
+    async def _send(self, item: SessionMessage) -> None:
         request = CURRENT_REQUEST.get()
         if request is not None:
             request.sent = True
@@ -58,6 +75,77 @@ class SendTracker(MessageStream):
         await self._inner.aclose()
 
 
+@dataclass(frozen=True, slots=True)
+class SentByServer:
+    """The data of an error that a server sent with the code that the SDK uses for a lost connection."""
+
+    data: Any
+
+
+class ReceiveTracker(MessageStream):
+    """A read stream that marks such errors. The SDK's own are not read from it, or tell of a broken event stream."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    @property
+    def last_context(self) -> Context | None:
+        """The context of the last message, which the SDK handles it in."""
+        context: Context | None = getattr(self._inner, "last_context", None)
+        return context
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message. Raise EndOfStream when there will be none."""
+        item: SessionMessage | Exception = await self._inner.receive()
+        message = item.message if isinstance(item, SessionMessage) else None
+        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED:
+            error = message.error
+            if not error.message.startswith(_BROKEN_STREAM):
+                marked = ErrorData(code=error.code, message=error.message, data=SentByServer(error.data))
+                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=marked))
+        return item
+
+    def __aiter__(self) -> Self:
+        """Iterate over messages until the stream ends."""
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        """Return the next message."""
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await super().aclose()
+        await self._inner.aclose()
+
+
+class Attempt:
+    """One sending of a request. Whatever still reads the answer stops when nobody waits for it any more."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self._reads: set[asyncio.Timeout] = set()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """Read a part of the answer. Raise TimeoutError when the attempt is over."""
+        async with asyncio.timeout(0 if self.over else None) as read:
+            self._reads.add(read)
+            try:
+                yield
+            finally:
+                self._reads.discard(read)
+
+    def end(self) -> None:
+        """Stop every read."""
+        self.over = True
+        for read in self._reads:
+            read.reschedule(asyncio.get_running_loop().time())
+
+
 class InFlightRequest:
     """A request under way: the agent behind it, its deadline, and whether it may have reached the server."""
 
@@ -66,6 +154,7 @@ class InFlightRequest:
         self.upstream = upstream
         self.headers = dict(headers or {})
         self.sent = False
+        self.attempt = Attempt()
         self.deadline: asyncio.Timeout | None = None
         self._questions = 0
         self._open_questions = 0

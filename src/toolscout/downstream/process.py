@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,9 +15,10 @@ from typing import Final, cast
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotification
+from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 
 from toolscout.config import ServerConfig
+from toolscout.downstream.pace import MESSAGE_S, READ_S, REQUEST_S, Pace
 from toolscout.downstream.reaper import MARK, Reaper, kill_marked, signal_group
 from toolscout.errors import ServerUnavailableError
 from toolscout.jsonrpc_lines import (
@@ -51,6 +53,7 @@ INHERITED = (
 
 _POLITE_S, _TERM_S, _KILL_S, _STEP_S = 1.0, 1.0, 2.0, 0.02
 _LAST_OUTPUT_S = 0.25
+_PART_BYTES = 8_192
 _ENDLESS_LINES = 128
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,64}")')
 _ID_WITHIN = 96
@@ -65,14 +68,14 @@ def child_environment(config: ServerConfig, mark: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def open_process(
-    config: ServerConfig, settings: Settings, *, reaper: Reaper, errors: StderrBuffer
+    config: ServerConfig, settings: Settings, *, reaper: Reaper, errors: StderrBuffer, pace: Pace
 ) -> AsyncIterator[tuple[MessageReadStream, ChildWriteStream]]:
     """Start a server and yield its two streams. On exit its whole process group is ended, by force if necessary."""
     mark = reaper.mark()
     loop = asyncio.get_running_loop()
     try:
         transport, child = await loop.subprocess_exec(
-            lambda: ChildProcess(settings.max_line_bytes, errors),
+            lambda: ChildProcess(settings.max_line_bytes, errors, pace),
             config.command,
             *config.args,
             stdin=subprocess.PIPE,
@@ -150,12 +153,16 @@ class StderrBuffer:
 class ChildProcess(asyncio.SubprocessProtocol):
     """The pipes of one process: standard output becomes messages, standard error goes into a buffer."""
 
-    def __init__(self, max_line_bytes: int, errors: StderrBuffer) -> None:
+    def __init__(self, max_line_bytes: int, errors: StderrBuffer, pace: Pace) -> None:
         self._max_line_bytes = max_line_bytes
         self._reader = LineReader(max_line_bytes)
         self._errors = errors
+        self._pace = pace
+        self._unread = b""
+        self._lines: deque[bytes | SkippedLine] = deque()
+        self._queue_full = self._resting = self._closed = False
         self._transport: asyncio.SubprocessTransport
-        self.messages = MessageQueue(lambda: cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1)))
+        self.messages = MessageQueue(lambda: self)
         self.exited = asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
@@ -179,20 +186,70 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Take output of the server. Lines that are not JSON-RPC are skipped and never end the session."""
-        if fd == 2:
-            self._errors.add(data)
+        pause_s = self._pace.spend(len(data) * READ_S)
+        if fd == 1:
+            self._unread = self._unread + data if self._unread else data
+            self._read()
             return
-        for line in self._reader.feed(data):
-            message = read_line(line, self._max_line_bytes)
-            if message is not None:
-                self.messages.put(message)
-        if self._reader.skipped_bytes > self._max_line_bytes * _ENDLESS_LINES:
+        self._errors.add(data)
+        if pause_s:
+            self._pipe(fd).pause_reading()
+            asyncio.get_running_loop().call_later(pause_s, self._pipe(fd).resume_reading)
+
+    def pause_reading(self) -> None:
+        """Decode no further, because many messages wait for the SDK."""
+        self._queue_full = True
+
+    def resume_reading(self) -> None:
+        """Decode what was received meanwhile."""
+        self._queue_full = False
+        self._read()
+
+    def _read(self) -> None:
+        """Decode what was received, as far as the pace allows. Until then the server waits in its own write."""
+        started = time.monotonic()
+        while (self._lines or self._unread) and not self._queue_full and not self._resting:
+            cost_s = self._read_a_little()
+            now = time.monotonic()
+            if pause_s := self._pace.spend(now - started + cost_s):
+                self._resting = True
+                asyncio.get_running_loop().call_later(pause_s, self._rested)
+            started = now
+        waiting = bool(self._lines or self._unread)
+        if self._reader.skipped_bytes > self._max_line_bytes * _ENDLESS_LINES or (self._closed and not waiting):
             self.end()
+        elif waiting:
+            self._pipe(1).pause_reading()
+        else:
+            self._pipe(1).resume_reading()
+
+    def _rested(self) -> None:
+        self._resting = False
+        self._read()
+
+    def _read_a_little(self) -> float:
+        """Pass the message of one line on, or look for further lines. Return how long the rest of the work takes."""
+        if not self._lines:
+            # Without the end of a line there is nothing to decode, however much it is.
+            size = _PART_BYTES if b"\n" in self._unread else len(self._unread)
+            part, self._unread = self._unread[:size], self._unread[size:]
+            self._lines.extend(self._reader.feed(part))
+            return 0.0
+        started = time.monotonic()
+        message = read_line(self._lines.popleft(), self._max_line_bytes)
+        if message is None:
+            return 0.0
+        self.messages.put(message)
+        # A long result is looked through and written again, which takes about as long as it took to decode.
+        return REQUEST_S if isinstance(message, JSONRPCRequest) else max(MESSAGE_S, time.monotonic() - started)
+
+    def _pipe(self, fd: int) -> asyncio.ReadTransport:
+        return cast("asyncio.ReadTransport", self._transport.get_pipe_transport(fd))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - required by asyncio
         """Note that a pipe was closed."""
         if fd == 1:
-            self.end()
+            self._end_of_output()
         elif fd == 0:
             self.writable.set()
 
@@ -202,7 +259,12 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._errors.exit_status = f"exit {code}" if code >= 0 else f"signal {-code}"
         self.exited.set()
         # The last answer may still be in the pipe. A grandchild may hold the pipe open, so we do not wait for its end.
-        asyncio.get_running_loop().call_later(_LAST_OUTPUT_S, self.end)
+        asyncio.get_running_loop().call_later(_LAST_OUTPUT_S, self._end_of_output)
+
+    def _end_of_output(self) -> None:
+        """End as soon as all that was received is decoded."""
+        self._closed = True
+        self._read()
 
     def end(self) -> None:
         """Expect nothing more from the server, and wake everyone who waits for it."""

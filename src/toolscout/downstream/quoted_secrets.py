@@ -6,7 +6,6 @@ Only values that the config names like a secret are hidden. A value such as `pro
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -14,15 +13,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pydantic_core
 
 from toolscout.config import ServerConfig, UserCredentials
+from toolscout.config.hidden_values import HIDDEN, is_secret_name
 
-HIDDEN = "***"
 _LEAST_CHARS = 8
-_SECRET_NAME = re.compile(
-    r"(?!.*(url|uri|file|path|dir|sock|host|name|type|mode|method|provider|scopes?|(?<!secret_)id)$)"
-    r".*(secret|token|pass(w|phrase|(?![a-z]))|pwd|key(?![a-z])|(?<![a-z])pat(?![a-z])|"
-    r"auth(?!or(?!iz))|credential|cookie|dsn)",
-    re.IGNORECASE,
-)
 
 
 class QuotedSecrets:
@@ -79,7 +72,7 @@ def _secrets(config: ServerConfig) -> Iterator[str]:
 
 def _in_value(name: str, text: str) -> Iterator[str]:
     yield from _in_url(text)
-    if _is_secret(name):
+    if is_secret_name(name):
         yield from _long(text, text.rpartition(" ")[2])  # also without `Bearer`
 
 
@@ -94,12 +87,8 @@ def _in_url(text: str) -> Iterator[str]:
     if url.password:
         yield f":{url.password}@"
     for name, value in parse_qsl(url.query):
-        if _is_secret(name):
+        if is_secret_name(name):
             yield from _long(value)
-
-
-def _is_secret(name: str) -> bool:
-    return _SECRET_NAME.match(name) is not None
 
 
 def _long(*texts: str) -> Iterator[str]:

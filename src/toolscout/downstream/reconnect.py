@@ -44,11 +44,11 @@ class ReconnectingSession:
         errors: StderrBuffer,
         on_change: Callable[[], None],
         on_alive: Callable[[], None] = lambda: None,
-        signed_in: Callable[[], Awaitable[None]] | None = None,
+        signed_in: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         """Take the function that opens a session. Nothing happens before `start`.
 
-        `signed_in` waits until somebody has signed in to the server.
+        `signed_in` waits until somebody has signed in to the server, for a while, and returns whether somebody has.
         """
         self._config = config
         self._settings = settings
@@ -81,11 +81,17 @@ class ReconnectingSession:
         for work in (self._reconnect(), *checks, *others):
             self._spawn(work)
 
-    def start_per_user(self, *others: Coroutine[Any, Any, None]) -> None:
-        """Open no session, because each user signs in for themselves. `others` are tasks that run until `close`."""
+    def start_per_user(self, detail: str, *others: Coroutine[Any, Any, None]) -> None:
+        """Open no session, because each user has their own. `others` are tasks that run until `close`."""
         for work in others:
             self._spawn(work)
-        self._set_state("ready", "each user signs in")
+        self._set_state("ready", detail)
+
+    def wait_for_sign_in(self, error: SignInRequiredError) -> None:
+        """Wait until somebody signs in, though the session is open, and then open another one."""
+        self._set_state("needs_login", error.message, error.hint)
+        if self._current is not None:
+            self._spawn(self._reopen_signed_in(self._current))
 
     async def close(self) -> None:
         """End the session and all tasks."""
@@ -161,6 +167,11 @@ class ReconnectingSession:
             # Jitter over half the pause: servers that ended together are not restarted together.
             await asyncio.sleep(self._pause_s(attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             attempt += 1
+
+    async def _reopen_signed_in(self, task: SessionTask) -> None:
+        while self._signed_in is not None and not task.over:
+            if await self._signed_in():
+                (await task.ready()).lose("somebody has signed in")
 
     def _pause_s(self, attempt: int) -> float:
         return float(min(self._settings.backoff_first_s * 2 ** min(attempt, 30), self._settings.backoff_most_s))

@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal, cast
+from urllib.parse import urlsplit
 
+import httpx2
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 from mcp_types import METHOD_NOT_FOUND
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.circuit_breaker import CircuitBreaker
+from toolscout.downstream.circuit_breaker import BreakerState, CircuitBreaker
 from toolscout.downstream.connect import Endpoint, connect
-from toolscout.downstream.failures import is_session_end, timed_out, to_call_error
-from toolscout.downstream.http_client import NEEDS_LOGIN, UNREACHABLE
+from toolscout.downstream.credentials import ServerCredentials
+from toolscout.downstream.failures import data_of, is_session_end, rewrite, timed_out, to_call_error
+from toolscout.downstream.http_client import NEEDS_LOGIN, NO_TOKEN, UNREACHABLE
 from toolscout.downstream.in_flight import InFlightRequest, NotSentError, call_timeout_s
 from toolscout.downstream.paging import ToolPages, read_all_pages
 from toolscout.downstream.process import StderrBuffer
 from toolscout.downstream.quoted_secrets import QuotedSecrets
 from toolscout.downstream.reaper import Reaper
-from toolscout.downstream.reconnect import ReconnectingSession
+from toolscout.downstream.reconnect import ConnectionState, ReconnectingSession
 from toolscout.downstream.session import Session
 from toolscout.downstream.sessions import SessionPool, SessionTask
-from toolscout.downstream.sign_in.account_auth import AccountTokens, how_to_sign_in
 from toolscout.downstream.sign_in.account_store import AccountStore
 from toolscout.downstream.tenant_calls import CallsByTenant, TenantCalls
 from toolscout.errors import CallError, ServerUnavailableError, SignInRequiredError
 from toolscout.models import Caller, Scope, Server, ServerStatus
 from toolscout.ports import Upstream
 from toolscout.settings import Settings
+from toolscout.telemetry import Metrics
+from toolscout.telemetry.mcp_operation import describe_call, mcp_operation
 
 _STDERR_CHARS = 4_000
 _RETRY_LIST_S = 60.0
+_PORTS = {"http": 80, "https": 443}
 
 
 class DownstreamServer:
@@ -49,6 +54,7 @@ class DownstreamServer:
         *,
         on_change: Callable[[], None],
         accounts: AccountStore | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Take the server's slug and config. `on_change` is called when its tools may have to be indexed again.
 
@@ -57,14 +63,17 @@ class DownstreamServer:
         self.key = key
         self.config = config
         self._settings = settings
-        self._timeout_s = call_timeout_s(config, settings)
+        self.timeout_s = call_timeout_s(config, settings)
+        """How long a call may take."""
         self._errors = StderrBuffer(settings.stderr_bytes)
         self._endpoint = Endpoint(
             config=config, settings=settings, reaper=reaper, errors=self._errors, on_change=on_change
         )
-        self._accounts = accounts
-        self._tokens: dict[Scope, AccountTokens] = {}
-        shared = self._tokens_of(Scope())
+        self._durations = (metrics or Metrics()).mcp_client
+        self._network = _network_of(config)
+        # What a server lists may depend on who has signed in.
+        self._credentials = ServerCredentials(key, config, settings, accounts, on_sign_in=on_change)
+        shared = self._credentials.shared()
         self._first = ReconnectingSession(
             config,
             settings,
@@ -107,28 +116,35 @@ class DownstreamServer:
             hint=self._first.hint,
         )
 
+    @property
+    def state(self) -> ConnectionState:
+        """The state of the server alone, which costs less than all of its status."""
+        return self._first.state
+
+    def breaker_states(self) -> Iterable[BreakerState]:
+        """Return the states of the circuit breakers of its tenants. One that nobody uses is closed."""
+        return self._calls.breaker_states()
+
+    async def missing_sign_in(self, scope: Scope) -> str:
+        """Return what a user does to sign in for themselves, or "" if they have, or if nobody does here."""
+        return await self._credentials.missing_sign_in(scope)
+
     def start(self) -> None:
         """Start to connect in the background and keep trying. If each user signs in, nothing is connected for all."""
         if self.config.enabled and self.config.per_user and not self.config.problem:
-            self._first.start_per_user(self._pool.close_idle())
+            detail = "each user signs in" if self.config.allows_sign_in else "each caller's token is exchanged"
+            self._first.start_per_user(detail, self._pool.close_idle())
         elif self.config.enabled:
             self._first.start(self._pool.close_idle())
 
     async def close(self) -> None:
         """End every session and process of this server."""
         await asyncio.gather(self._first.close(), self._pool.close())
+        await self._credentials.close()
 
-    def _tokens_of(self, scope: Scope) -> AccountTokens | None:
-        """Return the tokens of an account: that of everybody, or of one user."""
-        if self._accounts is None or not self.config.allows_sign_in:
-            return None
-        if scope not in self._tokens:
-            self._tokens[scope] = AccountTokens(self._accounts, scope, self.key, self.config, self._settings)
-        return self._tokens[scope]
-
-    def _open(self, config: ServerConfig | None = None, scope: Scope | None = None) -> SessionTask:
-        tokens = self._tokens_of(scope or Scope())
-        endpoint = replace(self._endpoint, config=config or self._endpoint.config, tokens=tokens)
+    def _open(self, config: ServerConfig | None = None, auth: httpx2.Auth | None = None) -> SessionTask:
+        config = config or self._endpoint.config
+        endpoint = replace(self._endpoint, config=config, auth=auth or self._credentials.own_auth(config))
         return SessionTask(self.config.title, lambda: connect(endpoint), self._settings.connect_timeout_s)
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
@@ -147,11 +163,24 @@ class DownstreamServer:
         # If the list cannot be read now, it is requested again soon.
         self.ttl_s = _RETRY_LIST_S
         pages = await read_all_pages(fetch, self._settings)
+        await self._check_list(pages)
         self._remember(pages, modern=session.protocol.modern)
         return pages.tools
 
+    async def _check_list(self, pages: ToolPages) -> None:
+        """Raise SignInRequiredError if a server lists nothing before somebody signs in: its stored tools then stay."""
+        tokens = self._credentials.shared()
+        if pages.tools or tokens is None:
+            return
+        try:
+            await tokens.check_empty_list()
+        except SignInRequiredError as error:
+            self.ttl_s = None
+            self._first.wait_for_sign_in(error)
+            raise
+
     async def list_tools_of(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
-        """Return the definitions that the server lists for a user who signed in for themselves."""
+        """Return the definitions that the server lists for a user, with a token of their own."""
         modern = False
 
         async def fetch(params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -167,14 +196,9 @@ class DownstreamServer:
 
     @asynccontextmanager
     async def _session_of(self, caller: Caller) -> AsyncIterator[Session]:
-        """Lend the session of a caller. A user who signs in for themselves must have done so."""
-        signed_in_at = 0.0
-        if self.config.per_user and (tokens := self._tokens_of(caller.scope)) is not None:
-            account = await tokens.current() or await tokens.current(fresh=True)
-            if account is None or account.refused:
-                raise tokens.sign_in_required(account.refused if account else "")
-            signed_in_at = account.signed_in_at
-        async with self._pool.session(caller, signed_in_at) as session:
+        """Lend the session of a caller whose token is their own: exchanged, or of somebody who has signed in."""
+        auth, sign_in = await self._credentials.of(caller)
+        async with self._pool.session(caller, auth, sign_in) as session:
             yield session
 
     def _remember(self, pages: ToolPages, *, modern: bool) -> None:
@@ -201,9 +225,25 @@ class DownstreamServer:
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
         """Call a tool once and return its raw result. `extra` are further parameters of the request."""
+        return await self.call_tool_within(
+            name, arguments, within_s=self.timeout_s, caller=caller, upstream=upstream, extra=extra
+        )
+
+    async def call_tool_within(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        within_s: float,
+        caller: Caller,
+        upstream: Upstream | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Mapping[str, Any]:
+        """Call a tool once, in the part of its time that is left."""
         params = {**(extra or {}), "name": name, "arguments": dict(arguments)}
         headers = mcp_param_headers(self._header_params[name], arguments) if name in self._header_params else {}
-        return await self._exchange("tools/call", params, caller, InFlightRequest(upstream, headers))
+        request = InFlightRequest(upstream, headers)
+        return await self._exchange("tools/call", params, caller, request, within_s=within_s)
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, caller: Caller, upstream: Upstream | None = None
@@ -219,8 +259,10 @@ class DownstreamServer:
         request: InFlightRequest,
         *,
         first_session: bool = False,
+        within_s: float | None = None,
     ) -> Mapping[str, Any]:
         """Send one request once, within its deadline. Every error says whether it may have been carried out."""
+        limit_s = self.timeout_s if within_s is None else within_s
         with self._calls.of(caller.tenant) as calls:
             try:
                 trial = calls.breaker.enter()
@@ -228,10 +270,10 @@ class DownstreamServer:
                 self._first.check()
                 raise
             try:
-                async with asyncio.timeout(self._timeout_s) as request.deadline, calls.slots:
+                async with asyncio.timeout(limit_s) as request.deadline, calls.slots:
                     while True:
                         with suppress(NotSentError):
-                            if self.config.per_user:
+                            if self._credentials.each_caller and not first_session:
                                 async with self._session_of(caller) as session:
                                     return await self._send(session, method, params, request, calls)
                             # If the first session is down or switched off, so is the server, for every tenant.
@@ -245,7 +287,7 @@ class DownstreamServer:
                     calls.breaker.fail()
                     if calls.breaker.open:
                         self._first.check()
-                raise timed_out(self.config.title, self._timeout_s, sent=request.sent) from None
+                raise timed_out(self.config.title, self.timeout_s, sent=request.sent) from None
             finally:
                 # A trial without a result, for example a cancelled one, must not keep the breaker half open.
                 if trial:
@@ -255,7 +297,7 @@ class DownstreamServer:
         self, session: Session, method: str, params: Mapping[str, Any], request: InFlightRequest, calls: TenantCalls
     ) -> Mapping[str, Any]:
         try:
-            result = await session.request(method, params, request)
+            result = await self._request(session, method, params, request)
         except NotSentError:
             # Nothing was written, so the next session may send it. This one is about to be closed.
             await session.closed.wait()
@@ -266,16 +308,35 @@ class DownstreamServer:
         quoted = QuotedSecrets(None, session.tokens())
         return cast("Mapping[str, Any]", quoted.hide(self._secrets.hide(result)))
 
+    async def _request(
+        self, session: Session, method: str, params: Mapping[str, Any], request: InFlightRequest
+    ) -> dict[str, Any]:
+        """Send a request, and record it."""
+        attributes = {**self._network, "mcp.protocol.version": session.protocol.version}
+        with mcp_operation(self._durations, method, attributes, kind="CLIENT") as operation:
+            if method == "tools/call":
+                describe_call(operation, str(params["name"]))
+            try:
+                result = await session.request(method, params, request)
+            except asyncio.CancelledError:
+                operation.fail("timeout" if request.deadline and request.deadline.expired() else "cancelled")
+                raise
+            if result.get("isError") is True:
+                operation.fail("tool_error")
+            return result
+
     def _failure(self, error: MCPError, session: Session, breaker: CircuitBreaker) -> CallError:
-        if is_session_end(error, session):
+        if is_session_end(error):
             # A crash counts as one failure, however many calls of the tenant were under way.
             if breaker not in session.counted_by:
                 breaker.fail()
             session.counted_by.add(breaker)
         elif error.code == NEEDS_LOGIN:
             self._first.check()
-            hint = how_to_sign_in(self.key, self.config, self._settings)
+            hint = self._credentials.hint
             return SignInRequiredError(error.message, hint=hint, details={"server": self.key})
+        elif error.code == NO_TOKEN:
+            return ServerUnavailableError(error.message, hint="try again later")
         elif error.code == UNREACHABLE:
             breaker.fail()
             self._first.check()
@@ -283,5 +344,17 @@ class DownstreamServer:
             breaker.succeed()
         quoted = QuotedSecrets(None, session.tokens())
         message = quoted.hide_in_text(self._secrets.hide_in_text(error.message))
-        data = quoted.hide(self._secrets.hide(error.data))
-        return to_call_error(self.config.title, MCPError(error.code, message, data), session)
+        data = quoted.hide(self._secrets.hide(data_of(error)))
+        return to_call_error(self.config.title, rewrite(error, message, data), session)
+
+
+def _network_of(config: ServerConfig) -> dict[str, str | int | bool]:
+    """Return what spans say of the way to a server."""
+    if config.transport == "stdio":
+        return {"network.transport": "pipe"}
+    over_http: dict[str, str | int | bool] = {"network.transport": "tcp", "network.protocol.name": "http"}
+    try:
+        url = urlsplit(config.url)
+        return over_http | {"server.address": url.hostname or "", "server.port": url.port or _PORTS.get(url.scheme, 0)}
+    except ValueError:  # an address that cannot be used
+        return over_http

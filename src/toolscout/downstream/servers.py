@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -11,11 +12,13 @@ from typing import Any
 from toolscout.config import Config, ServerConfig
 from toolscout.downstream.debounce import Debouncer
 from toolscout.downstream.reaper import Reaper
+from toolscout.downstream.reconnect import ConnectionState
 from toolscout.downstream.server import DownstreamServer
 from toolscout.downstream.sign_in.account_store import AccountStore
-from toolscout.models import Caller, Overlay
+from toolscout.models import Caller, Overlay, Scope
 from toolscout.ports import LiveServer
 from toolscout.settings import Settings
+from toolscout.telemetry import Metrics
 from toolscout.tool_keys import assign_slugs
 
 _COLLECT_S = 1.0
@@ -34,6 +37,7 @@ class DownstreamServers:
         stored_titles: Mapping[str, str] | None = None,
         adopt_orphans: bool = False,
         accounts: AccountStore | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Take a config. Servers of the catalogue (`stored_titles`, slug -> title) keep their slug.
 
@@ -42,6 +46,7 @@ class DownstreamServers:
         """
         self._settings = settings
         self._accounts = accounts
+        self._metrics = metrics
         self._reaper = Reaper(adopt=adopt_orphans)
         self._collector: asyncio.Task[None] | None = None
         self._stored_titles = dict(stored_titles or {})
@@ -57,12 +62,31 @@ class DownstreamServers:
         """All servers by slug, including those that are switched off."""
         return MappingProxyType(self._servers)
 
+    def states(self) -> dict[str, ConnectionState]:
+        """Return the state of each server."""
+        return {key: server.state for key, server in self._servers.items()}
+
+    def tripped_breakers(self) -> Counter[tuple[str, str]]:
+        """Count by server and state the circuit breakers of tenants that are not closed."""
+        states = ((key, state) for key, server in self._servers.items() for state in server.breaker_states())
+        return Counter((key, state) for key, state in states if state != "closed")
+
     def is_per_user(self, key: str) -> bool:
-        """Tell whether each user signs in to a server for themselves."""
+        """Tell whether a server lists tools for each user, with a token of their own."""
         return key in self._servers and self._servers[key].config.per_user
 
+    async def missing_sign_ins(self, scope: Scope) -> dict[str, str]:
+        """Return the servers that a user has to sign in to before they can call them, each with how."""
+        hints = {key: await server.missing_sign_in(scope) for key, server in list(self._servers.items())}
+        return {key: hint for key, hint in hints.items() if hint}
+
+    def for_each_caller(self) -> list[str]:
+        """Return the servers that list tools for each user with a token that is exchanged for the caller's."""
+        configs = {key: server.config for key, server in self._servers.items() if server.config.enabled}
+        return [key for key, config in configs.items() if config.per_user and config.exchanges_tokens]
+
     async def list_tools_of(self, key: str, caller: Caller) -> Sequence[Mapping[str, Any]]:
-        """Return the definitions that a server lists for a user who signed in for themselves."""
+        """Return the definitions that a server lists for a user, with a token of their own."""
         return await self._servers[key].list_tools_of(caller)
 
     def config_of(self, key: str) -> ServerConfig | None:
@@ -96,6 +120,16 @@ class DownstreamServers:
                 if self._on_change is not None:
                     self._servers[key].start()
 
+    async def restart(self, key: str) -> None:
+        """End the sessions and processes of a server, and connect again."""
+        async with self._lock:
+            if key in self._servers:
+                config = self._servers[key].config
+                await self._drop(key)
+                self._add(key, config)
+                if self._on_change is not None:
+                    self._servers[key].start()
+
     def report_again(self, key: str) -> None:
         """Report a server as changed, as soon as its interval allows. A server that was removed is not reported."""
         if key in self._debouncers:
@@ -118,7 +152,13 @@ class DownstreamServers:
         debouncer = Debouncer(lambda: self._notify(key), self._settings.reindex_interval_s)
         self._debouncers[key] = debouncer
         self._servers[key] = DownstreamServer(
-            key, config, self._settings, self._reaper, on_change=debouncer.trigger, accounts=self._accounts
+            key,
+            config,
+            self._settings,
+            self._reaper,
+            on_change=debouncer.trigger,
+            accounts=self._accounts,
+            metrics=self._metrics,
         )
 
     async def _drop(self, key: str) -> None:

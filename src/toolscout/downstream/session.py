@@ -32,9 +32,18 @@ from mcp_types import (
 )
 
 from toolscout.downstream.circuit_breaker import CircuitBreaker
-from toolscout.downstream.in_flight import CURRENT_REQUEST, MAX_QUESTIONS, InFlightRequest, NotSentError, SendTracker
+from toolscout.downstream.in_flight import (
+    CURRENT_REQUEST,
+    MAX_QUESTIONS,
+    Attempt,
+    InFlightRequest,
+    NotSentError,
+    ReceiveTracker,
+    SendTracker,
+)
 from toolscout.downstream.negotiation import Era, NegotiatedProtocol, envelope, negotiate
 from toolscout.errors import CallError
+from toolscout.telemetry.spans import trace_headers
 
 _QUESTIONS = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
 """The requests that a server may send to the agent during a call."""
@@ -86,6 +95,7 @@ class Session:
             raise CallError("the arguments cannot be written as JSON; nothing was sent", hint="correct them") from error
         if method in _INTERACTIVE:
             self._interactive.add(request)
+        request.attempt = Attempt()
         token = CURRENT_REQUEST.set(request)
         try:
             return await self._dispatcher.send_raw_request(method, payload, options)
@@ -95,6 +105,7 @@ class Session:
             raise
         finally:
             CURRENT_REQUEST.reset(token)
+            request.attempt.end()
             self._interactive.discard(request)
 
     def _with_envelope(
@@ -102,7 +113,7 @@ class Session:
     ) -> dict[str, Any]:
         """Add the envelope and headers of the protocol. The caller's own envelope is not passed on."""
         meta = {key: value for key, value in (params.get("_meta") or {}).items() if key not in _OWN_META}
-        headers = {**request.headers, MCP_PROTOCOL_VERSION_HEADER: self.protocol.version}
+        headers = {**request.headers, **trace_headers(), MCP_PROTOCOL_VERSION_HEADER: self.protocol.version}
         if self.protocol.modern:
             meta |= envelope(self.protocol.version, request.upstream.capabilities if request.upstream else {})
             headers[MCP_METHOD_HEADER] = method
@@ -191,7 +202,7 @@ async def open_session(
 ) -> AsyncIterator[Session]:
     """Open a session over a transport and negotiate the protocol. On exit both are closed."""
     async with transport as (read, write):
-        dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, SendTracker(write))
+        dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(ReceiveTracker(read), SendTracker(write))
         session = Session(dispatcher, on_change)
 
         async def run(*, task_status: anyio.abc.TaskStatus[None]) -> None:

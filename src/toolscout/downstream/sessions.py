@@ -7,11 +7,15 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
+import httpx2
+
 from toolscout.config import ServerConfig
 from toolscout.downstream.connect import first_cause
+from toolscout.downstream.in_flight import CURRENT_REQUEST
 from toolscout.downstream.session import Session
 from toolscout.errors import ServerUnavailableError, SignInRequiredError, ToolscoutError
-from toolscout.models import LOCAL, Caller, Scope
+from toolscout.models import LOCAL, Caller
+from toolscout.telemetry.spans import leave_trace
 
 IDLE_S = 300.0
 """How long a session without calls stays open."""
@@ -74,6 +78,8 @@ class SessionTask:
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
+        CURRENT_REQUEST.set(None)  # the session outlives the call that opens it
+        leave_trace()
         try:
             async with asyncio.timeout(self._timeout_s) as deadline, self._connect() as session:
                 deadline.reschedule(None)
@@ -89,7 +95,7 @@ class SessionTask:
         except TimeoutError:
             self._fail(
                 f"{self._title} did not answer within {self._timeout_s:g} s",
-                hint="if it only needs longer, raise TOOLSCOUT_CONNECT_TIMEOUT_S",
+                hint="npx and uvx download a server first: try again, or raise TOOLSCOUT_CONNECT_TIMEOUT_S",
             )
         except BaseException as error:  # noqa: BLE001 - callers that wait for the session must learn of every failure
             cause = first_cause(error)
@@ -115,39 +121,42 @@ class SessionPool:
     """The sessions of one server by tenant or user, in addition to the first session.
 
     The first session belongs to the local tenant, and to all tenants if they share it. A user whose credentials are in
-    the config, or who signs in for themselves, has a session that is opened with them and shared with nobody. All
-    others use the server's credentials.
+    the config, who signs in for themselves, or whose token is exchanged, has a session that is opened with them and
+    shared with nobody. All others use the server's credentials.
     """
 
-    def __init__(self, config: ServerConfig, open_one: Callable[[ServerConfig, Scope], SessionTask]) -> None:
-        """Take the function that opens a session, with the account of a scope. It is called on demand."""
+    def __init__(
+        self, config: ServerConfig, open_one: Callable[[ServerConfig, httpx2.Auth | None], SessionTask]
+    ) -> None:
+        """Take the function that opens a session, with the token of a caller. It is called on demand."""
         self._config = config
         self._open_one = open_one
-        self._sessions: dict[tuple[str, str | None, float], SessionTask] = {}
+        self._sessions: dict[tuple[str, str | None, str], SessionTask] = {}
         self._closing: set[SessionTask] = set()
 
     def uses_first_session(self, caller: Caller) -> bool:
         """Return whether a caller uses the first session."""
-        if self._config.per_user:
+        if self._config.per_user or self._config.exchanges_tokens:
             return False
         return (self._config.shared or caller.tenant == LOCAL) and self._config.for_user(caller) is None
 
     @asynccontextmanager
-    async def session(self, caller: Caller, signed_in_at: float = 0.0) -> AsyncIterator[Session]:
+    async def session(
+        self, caller: Caller, auth: httpx2.Auth | None = None, sign_in: str = ""
+    ) -> AsyncIterator[Session]:
         """Lend the session of a tenant, or of a user with their own credentials. Open it if there is none.
 
-        A user who has signed in anew gets a new session.
+        `auth` adds the caller's own token. `sign_in` stands for it: with another one, a new session is opened.
         """
         user_config = self._config.for_user(caller)
-        own = user_config is not None or self._config.per_user
-        key = caller.tenant, caller.user if own else None, signed_in_at
-        scope = caller.scope if self._config.per_user else Scope()
+        own = user_config is not None or auth is not None
+        key = caller.tenant, caller.user if own else None, sign_in
         task = self._sessions.get(key)
         if task is None or task.over:
             self._make_space()
             if task is not None:
                 self._closing.add(task)
-            task = self._sessions[key] = self._open_one(user_config or self._config, scope)
+            task = self._sessions[key] = self._open_one(user_config or self._config, auth)
         task.users += 1
         try:
             yield await task.ready()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.circuit_breaker import CircuitBreaker
+from toolscout.downstream.circuit_breaker import BreakerState, CircuitBreaker
 from toolscout.settings import Settings
 
 
@@ -43,6 +43,10 @@ class CallsByTenant:
             calls.running -= 1
             if calls.running == 0 and not calls.breaker.failing:
                 del self._tenants[tenant]
+
+    def breaker_states(self) -> Iterator[BreakerState]:
+        """Yield the state of each tenant's breaker."""
+        return (calls.breaker.state for calls in self._tenants.values())
 
     def note_alive(self) -> None:
         """Record for all tenants that the server answers pings."""

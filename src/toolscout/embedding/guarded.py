@@ -12,6 +12,7 @@ from toolscout.errors import DimensionError, EmbedderError
 from toolscout.models import Document
 from toolscout.ports import Embedder, Progress
 from toolscout.settings import Settings
+from toolscout.telemetry import Metrics
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
 class GuardedEmbedder:
     """An embedder around another. After a failure, queries fail at once for a while, then it is tried again."""
 
-    def __init__(self, inner: Embedder, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        """Wrap `inner`. Tests replace `clock`."""
+    def __init__(
+        self,
+        inner: Embedder,
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Wrap `inner`, and count lookups in the cache. Tests replace `clock`."""
         self._inner = inner
         self._settings = settings
         self._clock = clock
+        self._lookups = (metrics or Metrics()).cache
         self._cache: TTLCache[str, FloatArray] = TTLCache(
             settings.query_cache_size, settings.query_cache_ttl_s, timer=clock
         )
@@ -46,6 +54,8 @@ class GuardedEmbedder:
 
         vectors = {text: vector for text in texts if (vector := self._cache.get(text)) is not None}
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        self._lookups.add("query_vectors", "hit", by=len(vectors))
+        self._lookups.add("query_vectors", "miss", by=len(missing))
         if missing:
             for text, vector in zip(missing, await self._embed(missing), strict=True):
                 vectors[text] = vector

@@ -11,20 +11,23 @@ from toolscout.errors import (
     DefinitionChangedError,
     NotAllowedError,
     NotReadOnlyError,
-    ToolNotFoundError,
     ToolscoutError,
 )
 from toolscout.execution.argument_check import check_arguments
 from toolscout.models import LOCAL, Caller, CallResult, Filter, Scope, Tool
 from toolscout.policy.limits import Limits
 from toolscout.policy.rules import Rules
-from toolscout.ports import Isolation, Store, ToolSource, Upstream
-from toolscout.telemetry import AuditLog, shape_of
+from toolscout.ports import Isolation, Store, TimedSource, ToolSource, Upstream
+from toolscout.suggestions import tool_not_found
+from toolscout.telemetry import AuditLog, shape_of, span
 
 _REFUSED = frozenset(
     {"tool_not_found", "not_allowed", "limit_reached", "not_read_only", "definition_changed", "audit_unavailable"}
 )
 """Outcomes that the audit log counts as refusals. In all of them, nothing was sent."""
+
+_UNTIMED_CHECK_S = 10.0
+"""How long the check of arguments and the wait for it may take if a source has no deadline of its own."""
 
 SourceOf = Callable[[Scope, str], ToolSource]
 """A function that returns the source of a server's tools in a scope."""
@@ -57,30 +60,58 @@ class CallPipeline:
         A key that does not exist and one that the caller may not see raise the same error.
         """
         started, tool, outcome = time.perf_counter(), None, "cancelled"
-        try:
-            tool = (await self.store.tools(caller, [key])).get(key)
-            if tool is None:
-                raise ToolNotFoundError(f"no tool has the key {key!r}")
-            self._check_policy(caller, tool)
-            self.audit.check_required()
-            with self.limits.call(caller, key):
-                source = self.source_of(Scope(tenant=tool.tenant, owner=tool.owner), tool.server)
-                sent = time.perf_counter()
-                check_definition(tool, version=version, read_only=read_only)
-                checked, repairs = await check_arguments(tool, arguments, self.isolation)
-                raw = await source.call_tool(tool.name, checked, caller=caller, upstream=upstream, extra=extra)
-            took_ms = (time.perf_counter() - sent) * 1_000
-            result = CallResult(tool=tool, result=raw, repairs=repairs, took_ms=took_ms)
-            outcome = _outcome(result)
-            return result
-        except ToolscoutError as error:
-            outcome = error.code
-            raise
-        except Exception:
-            outcome = "error"
-            raise
-        finally:
-            self._write_audit(caller, key, tool, arguments, outcome, started)
+        with span("execute_tool", {"gen_ai.operation.name": "execute_tool"}) as current:
+            try:
+                tool = (await self.store.tools(caller, [key])).get(key)
+                if tool is None:
+                    raise tool_not_found(key, await self.store.facets(caller, Filter()))
+                current.rename(f"execute_tool {tool.key}")
+                current.set({"gen_ai.tool.name": tool.name, "toolscout.server": tool.server})
+                self._check_policy(caller, tool)
+                self.audit.check_required()
+                with self.limits.call(caller, key):
+                    source = self.source_of(Scope(tenant=tool.tenant, owner=tool.owner), tool.server)
+                    check_definition(tool, version=version, read_only=read_only)
+                    result = await self._check_and_send(
+                        tool, source, arguments, caller=caller, upstream=upstream, extra=extra
+                    )
+                outcome = _outcome(result)
+                if outcome == "tool_error":
+                    current.fail(outcome)
+                return result
+            except ToolscoutError as error:
+                outcome = error.code
+                raise
+            except Exception:
+                outcome = "error"
+                raise
+            finally:
+                self._write_audit(caller, key, tool, arguments, outcome, started)
+
+    async def _check_and_send(
+        self,
+        tool: Tool,
+        source: ToolSource,
+        arguments: Any,
+        *,
+        caller: Caller,
+        upstream: Upstream | None,
+        extra: Mapping[str, Any] | None,
+    ) -> CallResult:
+        """Check the arguments, then send them once. Both together have the time that the source gives a call."""
+        started = time.perf_counter()
+        timed = source if isinstance(source, TimedSource) else None
+        limit_s = timed.timeout_s if timed else _UNTIMED_CHECK_S
+        checked, repairs = await check_arguments(tool, arguments, self.isolation, caller=caller, within_s=limit_s)
+        if timed:
+            left_s = limit_s - (time.perf_counter() - started)
+            raw = await timed.call_tool_within(
+                tool.name, checked, within_s=left_s, caller=caller, upstream=upstream, extra=extra
+            )
+        else:
+            raw = await source.call_tool(tool.name, checked, caller=caller, upstream=upstream, extra=extra)
+        took_ms = (time.perf_counter() - started) * 1_000
+        return CallResult(tool=tool, result=raw, repairs=repairs, took_ms=took_ms)
 
     async def callable_servers(self, caller: Caller) -> frozenset[str]:
         """Return the servers with a tool that the caller may call. The caller may use their resources and prompts too.
@@ -108,6 +139,7 @@ class CallPipeline:
         self.audit.write_call(
             caller,
             str(key),
+            server=tool.server if tool else "",
             fingerprint=tool.fingerprint if tool else None,
             refused=outcome in _REFUSED,
             outcome=outcome,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from toolscout.errors import InvalidValueError, SettingError, UsageError
+from toolscout.loopback import is_loopback
 
 
 def parse_address(address: str, option: str = "--http") -> tuple[str, int]:
@@ -33,16 +32,3 @@ def no_credentials(host: str) -> SettingError:
         hint="create a key with `toolscout keys create`, or set TOOLSCOUT_AUTH_ISSUER. Use --insecure-no-auth only "
         "behind a proxy that authenticates",
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, in any spelling: `127.0.0.2`, the long form of `::1`, `localhost`."""
-    host = host.lower().removesuffix(".").removeprefix("[").removesuffix("]")
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return address.is_loopback or bool(mapped and mapped.is_loopback)

@@ -6,17 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolscout.errors import CallError, SignInRequiredError
+from toolscout.errors import CallError, SignInRequiredError, ToolNotFoundError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.pending_calls import STATE_PREFIX, PendingCalls
-from toolscout.gateway.result_store import ResultStore, byte_size, cut_result
+from toolscout.gateway.result_store import ResultStore, compact_json, cut_result
 from toolscout.gateway.sign_in_question import SignInQuestions
 from toolscout.mcp_tools import meta_with_repairs
 from toolscout.models import Caller, CallResult
 from toolscout.ports import Upstream
 from toolscout.scout import Scout
 from toolscout.settings import Settings
-from toolscout.tool_keys import split_key
 
 NoteLinks = Callable[[str, Mapping[str, Any], Caller], None]
 Send = Callable[[Upstream, Mapping[str, Any]], Awaitable[CallResult]]
@@ -74,9 +73,13 @@ class CallForwarder:
 
         async def send(upstream: Upstream, extra: Mapping[str, Any]) -> CallResult:
             try:
-                return await call(upstream, extra)
+                try:
+                    return await call(upstream, extra)
+                except ToolNotFoundError:
+                    await self._sign_ins.check_unlisted(key, caller)
+                    raise
             except SignInRequiredError as error:  # nothing was sent, so it may be sent after the sign-in
-                if not await self._sign_ins.signed_in(split_key(key)[0], caller, upstream, error):
+                if not await self._sign_ins.signed_in(key, caller, upstream, error):
                     raise
             return await call(upstream, extra)
 
@@ -97,7 +100,7 @@ class CallForwarder:
         caller = request.caller
         try:
             self._pending.find(key, state, caller)
-            if not await self._scout.access.may_call(caller, key):
+            if not (self._sign_ins.waits_for(key, caller) or await self._scout.access.may_call(caller, key)):
                 self._pending.cancel(state)
                 raise CallError("the call may not be continued", hint="the operator has denied it meanwhile")
         except CallError:
@@ -105,6 +108,10 @@ class CallForwarder:
             raise
         responses = request.params.get("inputResponses")
         return await self._pending.resume(key, state, responses, request.client, caller)
+
+    async def missing_sign_ins(self, caller: Caller) -> dict[str, str]:
+        """Return the servers whose tools a caller gets by signing in for themselves, each with how."""
+        return await self._sign_ins.missing(caller)
 
     def close(self) -> None:
         """Cancel every call that waits for an answer."""
@@ -115,8 +122,9 @@ class CallForwarder:
         self._note_links(outcome.tool.server, result, caller)
         if outcome.repairs:
             result["_meta"] = meta_with_repairs(result.get("_meta"), outcome.repairs)
-        if byte_size(result) > self._max_bytes:
-            return cut_result(result, self._max_bytes, self._results.keep(result, caller))
+        text = compact_json(result)
+        if len(text) > self._max_bytes:
+            return cut_result(result, len(text), self._max_bytes, self._results.keep(text, caller))
         return result
 
 

@@ -1,4 +1,4 @@
-"""Health checks for load balancers, on a port of their own: `/livez` and `/readyz`.
+"""Health checks for load balancers and metrics, on a port of their own: `/livez`, `/readyz` and `/metrics`.
 
 A process that fails `/livez` should be restarted. One that fails `/readyz` should get no requests. A replica whose
 database is down is unready but alive: it still answers from the loaded catalogue. The reasons are fixed texts, so
@@ -8,13 +8,13 @@ nothing about the database leaks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from toolscout.errors import ToolscoutError
@@ -22,6 +22,7 @@ from toolscout.gateway.denied import DeniedLog
 from toolscout.gateway.host_check import HostCheck, allowed_hosts
 from toolscout.gateway.http_listener import bind, serve_in_background
 from toolscout.scout import Scout
+from toolscout.telemetry.exposition import CONTENT_TYPE
 
 PING_S = 1.0
 """How long the store may take to answer a ping."""
@@ -44,12 +45,12 @@ class Readiness:
         """Return why it is not ready. The list is empty when the store answers and a catalogue is loaded."""
         if self.stopping:
             return [_STOPPING]
-        reasons = [] if await self._store_answers() else [_NO_STORE]
+        reasons = [] if await self.store_answers() else [_NO_STORE]
         if not await self._has_catalogue():
             reasons.append(_NO_CATALOGUE)
         return reasons
 
-    async def _store_answers(self) -> bool:
+    async def store_answers(self) -> bool:
         """Ping the store within PING_S. Probes at the same time share one ping."""
         if self._ping is None or self._ping.done():
             self._ping = asyncio.create_task(self._ping_store())
@@ -75,7 +76,9 @@ class Readiness:
 
 
 @asynccontextmanager
-async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> AsyncIterator[int]:
+async def serve_diagnostics(
+    readiness: Readiness, metrics: Callable[[], Awaitable[bytes]], *, host: str, port: int
+) -> AsyncIterator[int]:
     """Serve the diagnostics until the end of the block. Yield the port."""
 
     async def livez(_request: Request) -> JSONResponse:
@@ -86,10 +89,14 @@ async def serve_diagnostics(readiness: Readiness, *, host: str, port: int) -> As
         body = {"status": "unready" if reasons else "ok", "reasons": reasons}
         return JSONResponse(body, status_code=503 if reasons else 200)
 
+    async def metrics_page(_request: Request) -> Response:
+        return Response(await metrics(), headers={"Content-Type": CONTENT_TYPE})
+
+    routes = {"/livez": livez, "/readyz": readyz, "/metrics": metrics_page}
     with bind(host, port) as listener:
         port = listener.getsockname()[1]
         app = Starlette(
-            routes=[Route("/livez", livez, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])],
+            routes=[Route(path, endpoint, methods=["GET"]) for path, endpoint in routes.items()],
             middleware=[Middleware(DeniedLog), Middleware(HostCheck, allowed=allowed_hosts(host, port))],
         )
         async with serve_in_background(app, listener):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -13,7 +14,10 @@ from toolscout.gateway.call_forwarder import ToolRequest
 from toolscout.gateway.middleware import to_protocol_error
 from toolscout.gateway.tool_lists import ToolLists
 from toolscout.mcp_tools import McpTool, error_result, meta_with_repairs
+from toolscout.telemetry.mcp_operation import describe_call
+from toolscout.telemetry.spans import current_span
 
+_LONGEST_NAME = 200
 _log = logging.getLogger("toolscout")
 
 
@@ -30,6 +34,7 @@ class Dispatcher:
             tool = self._tool_lists.tools.get(name)
             if tool is None:
                 return await self._pass_through(name, request)
+            describe_call(current_span(), name)
             return await _run(tool, request)
         except ToolscoutError as error:
             return error_result(error)
@@ -45,6 +50,7 @@ class Dispatcher:
         if key not in tool_list.schemas:
             request.scout.access.record_unlisted_call(request.caller, key, request.params.get("arguments"))
             raise _unknown_tool(key)
+        describe_call(current_span(), key)
         try:
             return await request.forward(key, request.params.get("arguments"))
         except CallError as error:
@@ -59,7 +65,18 @@ async def _run(tool: McpTool, request: ToolRequest) -> dict[str, Any]:
 
 
 def _unknown_tool(name: str) -> MCPError:
-    """Build the error for a name that is not listed. It does not reveal whether a tool of that key exists."""
+    """Build the error for a name that is not listed. It does not reveal whether a tool of that key exists.
+
+    It ends with the call to make, because small models call what they found, or what they invent, by its own name.
+    """
     hint = "tools/list shows the tools of this server. Find others with search_tools and call them with call_tool"
-    message = f"Unknown tool: {name[:200]}. A key that search_tools found is called with call_tool, as its `name`"
-    return MCPError(code=INVALID_PARAMS, message=message, data={"hint": hint})
+    name = name[:_LONGEST_NAME]
+    if "__" in name:
+        call = f'{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": {{...}}}}'
+        advice = f"A key that search_tools found is called with call_tool: {call}"
+    else:
+        words = " ".join(name.replace("_", " ").replace("-", " ").split())
+        advice = (
+            f"First search_tools {json.dumps({'query': words}, ensure_ascii=False)}; a hit is called with call_tool"
+        )
+    return MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}. {advice}", data={"hint": hint})

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from toolscout.config import Config, read_config
+from toolscout.config.read import unreadable_files
 from toolscout.errors import PolicyError, ToolscoutError
 from toolscout.policy.policy_file import Policy, read_policy
 
@@ -22,10 +23,19 @@ _State = tuple[tuple[str, int, int, int], ...]
 
 
 async def watch_config(files: Files, apply: Callable[[Config], Awaitable[None]], interval_s: float) -> None:
-    """Poll the files and apply the config when one of them changes. Runs until it is cancelled."""
+    """Poll the files and apply the config when one of them changes. Runs until it is cancelled.
+
+    A file that an edit broke changes nothing. One that never could be read does not stop changes of the others.
+    """
+    broken = await asyncio.to_thread(unreadable_files, list(files()))
 
     async def reload() -> None:
+        nonlocal broken
         try:
+            now = await asyncio.to_thread(unreadable_files, list(files()))
+            for file in now.keys() - broken.keys():
+                raise now[file]
+            broken = now
             config = await asyncio.to_thread(read_config, list(files()), partial=True)
             await apply(config)
         except ToolscoutError as error:

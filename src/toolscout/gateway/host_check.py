@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscout.gateway.address import is_loopback
 from toolscout.gateway.denied import note_reason
+from toolscout.loopback import is_loopback
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OPEN = frozenset({"/health"})

@@ -67,6 +67,22 @@ class CallerLimit:
             await too_many_requests(error)(scope, receive, send)
 
 
+class Refusals:
+    """The requests without a valid key or token that each address has sent."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._buckets = TokenBuckets(clock)
+
+    def wait_s(self, scope: Scope) -> int:
+        """Return after how many seconds the sender of a request may be refused again, 0 for now."""
+        return self._buckets.get((_address(scope),), REFUSALS_PER_MINUTE).wait_s(REFUSALS_PER_MINUTE)
+
+    def note(self, scope: Scope) -> None:
+        """Count a refusal."""
+        bucket = self._buckets.get((_address(scope),), REFUSALS_PER_MINUTE)
+        bucket.tokens = max(bucket.tokens - 1, 0.0)
+
+
 class RefusalLimit:
     """Middleware that answers 429 to an address that has sent many requests without a valid key or token.
 
@@ -74,18 +90,15 @@ class RefusalLimit:
     store that has not been valid before.
     """
 
-    def __init__(
-        self, app: ASGIApp, asks_store: Callable[[str], bool], *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, app: ASGIApp, asks_store: Callable[[str], bool], refusals: Refusals) -> None:
         """Take a function that tells whether a token cannot be verified without reading the store."""
         self._app = app
         self._asks_store = asks_store
-        self._buckets = TokenBuckets(clock)
+        self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle the request, and answer 429 where it would be 401 once too often."""
-        bucket = self._buckets.get((_address(scope),), REFUSALS_PER_MINUTE)
-        wait_s = bucket.wait_s(REFUSALS_PER_MINUTE)
+        wait_s = self._refusals.wait_s(scope)
         if wait_s and self._asks_store(_token(scope)):
             await _too_many_refusals(wait_s)(scope, receive, send)
             return
@@ -97,7 +110,7 @@ class RefusalLimit:
                 if wait_s:
                     refused = True
                     await _too_many_refusals(wait_s)(scope, receive, send)
-                bucket.tokens = max(bucket.tokens - 1, 0.0)
+                self._refusals.note(scope)
             if not refused:
                 await send(message)
 

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any, cast
 
 import h11
 import uvicorn
@@ -20,6 +21,8 @@ from toolscout.errors import SettingError
 HEADERS_S = 20.0
 """How long the rest of a request may take once it has begun, its body included."""
 
+_JOINED_BYTES = 65_536
+
 _log = logging.getLogger("toolscout")
 
 
@@ -32,6 +35,42 @@ class SignalFreeServer(uvicorn.Server):
         yield
 
 
+class JoinedWrites:
+    """A transport that sends headers and body together if they are written in one turn of the event loop."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Return anything else from the transport itself."""
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send data by the end of this turn, at once if it is much."""
+        if not data:
+            return
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size >= _JOINED_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what was written."""
+        if self._parts:
+            data, self._parts, self._size = b"".join(self._parts), [], 0
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+        self.flush()
+        self._transport.close()
+
+
 class PatientProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection on which a request began and does not go on, so that nobody can hold many."""
 
@@ -39,8 +78,14 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
-        super().connection_made(transport)
+        self._joined = JoinedWrites(transport, self.loop)
+        super().connection_made(cast("asyncio.Transport", self._joined))
         self._expect()
+
+    def on_response_complete(self) -> None:
+        """Send the response, and go on with the next request."""
+        self._joined.flush()
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from starlette.requests import HTTPConnection
 
 from toolscout.errors import AuthError
 from toolscout.gateway.client import Context
@@ -38,11 +40,17 @@ class CallerResolver:
         self._authenticated = authenticated
 
     def of(self, context: Context) -> Caller:
-        """Return the caller of a request. Raise AuthError if authentication is required and none was verified."""
+        """Return the caller of an MCP request."""
+        return self.of_request(context.request)
+
+    def of_request(self, request: HTTPConnection | None) -> Caller:
+        """Return the caller that the SDK's middleware verified in an HTTP request.
+
+        Raise AuthError if authentication is required and none was verified.
+        """
         if not self._authenticated:
             return self._narrow(Caller())
-        request = context.request
-        caller = verified_caller(request.scope.get("user")) if request is not None else None
+        caller = _caller_with_token(request) if request is not None else None
         if caller is None:
             raise AuthError("the request is not authenticated", hint="send an API key or an access token")
         return self.with_servers(caller)
@@ -63,3 +71,12 @@ class CallerResolver:
 def _caller_of(token: AccessToken) -> Caller | None:
     caller = (token.claims or {}).get(CALLER)
     return caller if isinstance(caller, Caller) else None
+
+
+def _caller_with_token(request: HTTPConnection) -> Caller | None:
+    """Return the verified caller with the access token that the request came with. An API key stays out."""
+    caller = verified_caller(request.scope.get("user"))
+    if caller is None or caller.key is not None:
+        return caller
+    _, _, token = request.headers.get("authorization", "").partition(" ")
+    return replace(caller, token=token.strip() or None)

@@ -58,6 +58,12 @@ class ListChangeNotifier:
         """The callers with an open connection or stream."""
         return frozenset(self._subscribers)
 
+    @property
+    def open_connections(self) -> tuple[int, int]:
+        """How many sessions and how many listen streams are open."""
+        subscribers = self._subscribers.values()
+        return sum(len(item.sessions) for item in subscribers), sum(item.streams for item in subscribers)
+
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Register each connection that finishes its handshake. This is called as a middleware."""
         if ctx.method == "notifications/initialized":

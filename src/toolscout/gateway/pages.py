@@ -20,7 +20,9 @@ _PAGE = """<!doctype html>
 """
 
 
-def page(title: str, text: str, *, form: str = "", status: int = 200) -> HTMLResponse:
-    """Return a page. Title and text are escaped, `form` is markup of our own."""
+def page(title: str, text: str, *, form: str = "", status: int = 200, retry_after_s: int = 0) -> HTMLResponse:
+    """Return a page. Title and text are escaped, `form` is markup of our own. With `retry_after_s`, it is a 429."""
     body = _PAGE.format(title=escape(title), text=escape(text), form=form)
+    if retry_after_s:
+        return HTMLResponse(body, status_code=429, headers={**_HEADERS, "Retry-After": str(retry_after_s)})
     return HTMLResponse(body, status_code=status, headers=_HEADERS)

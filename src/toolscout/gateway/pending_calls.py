@@ -20,6 +20,7 @@ from toolscout.models import Caller, CallResult
 STATE_PREFIX = "toolscout-pending:"
 _QUESTION = "question"
 _MAX_PENDING = 256
+_MAX_OWN_PENDING = 32
 _WAIT_S = 600.0
 
 Start = Callable[["PendingCall"], Awaitable[CallResult]]
@@ -129,7 +130,8 @@ class PendingCalls:
 
     def _suspend(self, call: PendingCall, question: Mapping[str, Any]) -> dict[str, Any]:
         self._cancel_expired()
-        if len(self._calls) >= _MAX_PENDING:
+        own = sum(pending.owner == call.owner for pending in self._calls.values())
+        if len(self._calls) >= _MAX_PENDING or own >= _MAX_OWN_PENDING:
             if call.task:
                 call.task.cancel()
             raise CallError("too many calls are pending", hint="try again later")

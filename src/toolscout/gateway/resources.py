@@ -7,6 +7,7 @@ address is not encoded, so a template stays a template. The prompt `review` of t
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,8 +32,11 @@ _LIST_TIMEOUT_S = 5.0
 _LIST_TTL_S = 30.0
 _MAX_PAGES = 50
 _MAX_LINKS = 4_096
+_MAX_ITEMS = 5_000
+_MAX_WITHHELD = 65_536
 _MAX_CALLERS = 256
 _LIST_BYTES = 1_024
+_ITEMS_PER_TURN = 200
 _MAX_LIST_BYTES = 1_048_576
 _MAX_CACHED_BYTES = 33_554_432
 _FIELDS = {
@@ -52,6 +56,7 @@ class _ListedItem:
 @dataclass(frozen=True, slots=True)
 class _CachedList:
     items: list[_ListedItem]
+    withheld: frozenset[str]
     size: int
 
 
@@ -68,6 +73,7 @@ class ServerResources:
             _MAX_CACHED_BYTES, _LIST_TTL_S, getsizeof=lambda cached: cached.size
         )
         self._links: LRUCache[tuple[Owner, str], str] = LRUCache(_MAX_LINKS)
+        self._withheld_resources: LRUCache[bytes, bool] = LRUCache(_MAX_WITHHELD)
         self._callable: LRUCache[Caller, tuple[tuple[int, int], frozenset[str]]] = LRUCache(_MAX_CALLERS)
 
     def clear(self) -> None:
@@ -86,8 +92,8 @@ class ServerResources:
         lists = await asyncio.gather(*(self._list_one(server, method, caller) for server in servers))
         return [
             listed.item
-            for server, items in zip(servers, lists, strict=True)
-            for listed in items
+            for server, cached in zip(servers, lists, strict=True)
+            for listed in cached.items
             if is_allowed(server, listed.name)
         ]
 
@@ -135,14 +141,15 @@ class ServerResources:
             cached = self._callable[caller] = state, await self._scout.reach(caller=caller)
         return cached[1]
 
-    async def _list_one(self, server: str, method: str, caller: Caller) -> list[_ListedItem]:
+    async def _list_one(self, server: str, method: str, caller: Caller) -> _CachedList:
         cache_key = (server, method, owner_of(caller))
         cached = self._lists.get(cache_key)
         if cached is not None:
-            return cached.items
+            return cached
         field, name = _FIELDS[method]
         items: list[_ListedItem] = []
         size = _LIST_BYTES
+        full = False
         try:
             async with asyncio.timeout(_LIST_TIMEOUT_S):
                 cursor: str | None = None
@@ -150,18 +157,43 @@ class ServerResources:
                     page = await self._request(server, method, {"cursor": cursor} if cursor else {}, None, caller)
                     listed = page.get(field)
                     for item in listed if isinstance(listed, list) else ():
-                        if size <= _MAX_LIST_BYTES and _has_text(item, name):
+                        full = size > _MAX_LIST_BYTES or len(items) >= _MAX_ITEMS
+                        if full:
+                            break
+                        if _has_text(item, name):
                             items.append(_ListedItem(item[name], _add_prefix(server, name, item)))
                             size += byte_size(items[-1].item)
+                            if len(items) % _ITEMS_PER_TURN == 0:
+                                await asyncio.sleep(0)  # others have their turn
                     cursor = page.get("nextCursor")
-                    if not isinstance(cursor, str) or size > _MAX_LIST_BYTES:
+                    if full or not isinstance(cursor, str):
                         break
         except (ToolscoutError, TimeoutError) as error:
             _log.debug("%s of %s: %s", method, server, error)  # no warning: most servers have only tools
-        if size > _MAX_LIST_BYTES:
+        if full:
             _log.warning("%s of %s is cut after %d entries", method, server, len(items))
-        self._lists[cache_key] = _CachedList(items, min(size, _MAX_CACHED_BYTES))
-        return items
+        withheld = await self._withheld_of(server, method, items, owner_of(caller))
+        items = [listed for listed in items if listed.name not in withheld]
+        cached = self._lists[cache_key] = _CachedList(items, withheld, min(size, _MAX_CACHED_BYTES))
+        return cached
+
+    async def _withheld_of(self, server: str, method: str, items: list[_ListedItem], owner: Owner) -> frozenset[str]:
+        """Return the names of the items that the screen withholds. Resources are remembered, see `_is_withheld`."""
+        target = self._scout.servers.get(server)
+        if target is None:
+            return frozenset(listed.name for listed in items)
+        field = _FIELDS[method][1]
+        originals = [{**listed.item, field: listed.name} for listed in items]
+        reasons = await self._scout.access.withheld(target.server, originals)
+        withheld = frozenset(listed.name for listed, reason in zip(items, reasons, strict=True) if reason)
+        if method != "prompts/list":
+            for listed in items:
+                place = _place_of(server, method, listed.name, owner)
+                if listed.name in withheld:
+                    self._withheld_resources[place] = True
+                else:
+                    self._withheld_resources.pop(place, None)
+        return withheld
 
     async def _request(
         self, server: str, method: str, params: Mapping[str, Any], client: RequestClient | None, caller: Caller
@@ -191,10 +223,21 @@ class ServerResources:
 
     async def _check(self, kind: ItemKind, server: str, name: str, caller: Caller, method: str) -> bool:
         """Return whether the caller may use a resource or prompt. If not, it leaves an audit line."""
-        if name and self._may_use(kind, server, name, caller, await self._callable_servers(caller)):
+        allowed = name and self._may_use(kind, server, name, caller, await self._callable_servers(caller))
+        if allowed and not await self._is_withheld(kind, server, name, caller):
             return True
         self._scout.access.record_unlisted_call(caller, tool_key(server, method), {})
         return False
+
+    async def _is_withheld(self, kind: ItemKind, server: str, name: str, caller: Caller) -> bool:
+        """Return whether the screen withholds an item.
+
+        Prompts are listed first. A resource that was never listed is not: nobody was shown the text of its list.
+        """
+        if kind == "prompts":
+            return name in (await self._list_one(server, "prompts/list", caller)).withheld
+        methods = ("resources/list", "resources/templates/list")
+        return any(_place_of(server, method, name, owner_of(caller)) in self._withheld_resources for method in methods)
 
     def _may_use(
         self, kind: ItemKind, server: str, name: str | None, caller: Caller, callable_servers: frozenset[str]
@@ -206,6 +249,11 @@ class ServerResources:
             return False
         item = ServerItem(kind=kind, server=server, title=target.server.title, name=name)
         return self._scout.access.may_use(caller, item, calls_tools=calls_tools)
+
+
+def _place_of(server: str, method: str, name: str, owner: Owner) -> bytes:
+    """Return what identifies an item. Its name may be as long as the server likes."""
+    return hashlib.blake2b(repr((server, method, name, owner)).encode(), digest_size=16).digest()
 
 
 def _add_prefix(server: str, field: str, item: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from toolscout.gateway.dispatcher import Dispatcher
 from toolscout.gateway.identity import CallerResolver
 from toolscout.gateway.middleware import ResultMiddleware
 from toolscout.gateway.notifications import ListChangeNotifier
+from toolscout.gateway.request_telemetry import RequestTelemetry
 from toolscout.gateway.resources import NotFoundError, ServerResources
 from toolscout.gateway.result_store import URI_PREFIX as RESULT_URIS
 from toolscout.gateway.result_store import ResultStore
@@ -95,7 +96,7 @@ class Gateway:
             server_info=self.server.server_info_stamp,
             list_ttl_ms=settings.list_ttl_ms,
         )
-        self.server.middleware[:] = [self.notifier, middleware]
+        self.server.middleware[:] = [RequestTelemetry(scout.metrics), self.notifier, middleware]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Gateway]:

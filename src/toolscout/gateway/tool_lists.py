@@ -90,7 +90,9 @@ class ToolLists:
         overview = await self._scout.overview(caller=caller)
         state = (overview.generation, policy)
         tool_list = self._rendered.get(caller)
-        if tool_list is None or tool_list.state != state:
+        is_fresh = tool_list is not None and tool_list.state == state
+        self._scout.metrics.cache.add("tool_lists", "hit" if is_fresh else "miss")
+        if tool_list is None or not is_fresh:
             tool_list = self._rendered[caller] = await self._render(caller, state, overview)
         return tool_list
 

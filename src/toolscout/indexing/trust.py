@@ -43,7 +43,7 @@ class Screening:
 def screen_once(tool: Tool, pin: Pin | None) -> Screening:
     """Screen a definition, unless its pin has the result already: once for each version of the rules."""
     screening = f"{screen_version()}:{tool.fingerprint}:{_overlay_digest(tool)}"
-    return Screening(id=screening, poison=pin.found if pin and pin.screened == screening else _poison_reason(tool))
+    return Screening(id=screening, poison=pin.found if pin and pin.screened == screening else poison_reason(tool))
 
 
 def judge_tool(
@@ -175,7 +175,7 @@ def _overlay_digest(tool: Tool) -> str:
     return hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _poison_reason(tool: Tool) -> str:
+def poison_reason(tool: Tool) -> str:
     """Screen a tool and return why it is quarantined, "" if it is not."""
     findings = screen_tool(tool)
     return f"{findings[0].rule} in {findings[0].where}: {findings[0].reason}" if quarantines(findings) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolscout.models.accounts import ACCOUNT_KIND, Account
+from toolscout.models.accounts import ACCOUNT_KIND, Account, UnreadableAccount
 from toolscout.models.answers import Answer, Category, Metadata, Pagination, Tag, ToolMatch
 from toolscout.models.catalogue import (
     FIELDS,
@@ -30,6 +30,7 @@ from toolscout.models.queries import (
     Ranked,
     Ranking,
     SearchOptions,
+    ToolSort,
 )
 from toolscout.models.records import KEPT_OUT, ApiKey, Change, Pin, Record, Retention, Verdict
 from toolscout.models.signature import signature
@@ -105,6 +106,8 @@ __all__ = [
     "Tool",
     "ToolMatch",
     "ToolMetadata",
+    "ToolSort",
+    "UnreadableAccount",
     "Verdict",
     "answer_text",
     "answers_text",

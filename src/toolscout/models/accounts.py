@@ -41,3 +41,13 @@ class Account:
     signed_in_at: float = 0.0
     refused: str = ""
     """Why the tokens are of no use any more, or "" if they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableAccount:
+    """A stored sign-in that cannot be decrypted, for example because its key got lost. It can only be removed."""
+
+    scope: Scope
+    server: str
+    issuer: str
+    reason: str

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Detail = Literal["minimal", "brief", "full"]
 Match = Literal["any", "all"]
+ToolSort = Literal["key", "-key", "name", "-name", "server", "-server", "category", "-category", "tokens", "-tokens"]
 Fit = Literal["strong", "likely", "weak"]
 """How sure a hit is: `strong` is right nine times in ten, `likely` about every second time, `weak` seldom."""
 

@@ -41,6 +41,8 @@ class Caller:
     """The id of the API key that the caller sent."""
     scopes: frozenset[str] = frozenset()
     """The scopes of the key or the token."""
+    token: str | None = field(default=None, repr=False, compare=False)
+    """The caller's access token, where it may be exchanged for tokens of servers. It is sent to its issuer only."""
 
     def __post_init__(self) -> None:
         """Refuse an empty name."""

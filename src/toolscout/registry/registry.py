@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from mcp_types import Tool as SdkTool
 from toolscout.arguments import validate_arguments
 from toolscout.errors import CallError, InvalidValueError, ToolNotFoundError
 from toolscout.models import Answer, Dropped, ToolMatch, ToolMetadata
+from toolscout.parameter_names import accepts_other_names
 from toolscout.ports import Embedder, ToolProvider
 from toolscout.registry.definitions import ToolDefinition, clean_name
 from toolscout.registry.problem_log import ProblemLog, ProviderProblem
@@ -38,6 +40,7 @@ from toolscout.suggestions import did_you_mean
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@accepts_other_names
 class ToolRegistry:
     """Tools that clients find by search and call by name, instead of listing them all.
 
@@ -132,6 +135,7 @@ class ToolRegistry:
 
     async def search(self, query: str, *, limit: int = 10, ranker: str | None = None) -> Answer:
         """Find tools by meaning and words, including those of the request. Each hit has its full definition."""
+        started = time.perf_counter()
         visible = await self._visible_tools()
         answer, dropped = await self._engine.search(
             query,
@@ -149,7 +153,8 @@ class ToolRegistry:
         tips = answer.suggestions[:1]  # the others are about categories and thresholds, which a registry does not have
         if answer and not matches:
             tips = ("Some tools match, but their providers do not answer now.",)
-        return replace(answer, matches=matches, suggestions=tips)
+        answer = replace(answer, matches=matches, suggestions=tips)
+        return answer.timed((time.perf_counter() - started) * 1_000)
 
     async def execute(self, name: str, arguments: Any = None) -> McpResult:
         """Call a tool as `execute_tool` does: an error becomes a result for the model to read."""

@@ -5,7 +5,22 @@ from toolscout.scout.access import Access
 from toolscout.scout.api_keys import ApiKeys
 from toolscout.scout.decisions import Decisions
 from toolscout.scout.facade import Scout
+from toolscout.scout.inventory import Inventory, InventoryFilter, InventoryRow, InventorySort, ToolRisk, ToolState
 from toolscout.scout.servers import LiveServers
 from toolscout.scout.sync import CatalogueSync
 
-__all__ = ["Access", "ApiKeys", "CatalogueSync", "Decisions", "LiveServers", "Scout", "normalize_tool"]
+__all__ = [
+    "Access",
+    "ApiKeys",
+    "CatalogueSync",
+    "Decisions",
+    "Inventory",
+    "InventoryFilter",
+    "InventoryRow",
+    "InventorySort",
+    "LiveServers",
+    "Scout",
+    "ToolRisk",
+    "ToolState",
+    "normalize_tool",
+]

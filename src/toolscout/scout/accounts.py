@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolscout.config import Config, ServerConfig
-from toolscout.errors import SignInError, StoreError, UnknownServerError
-from toolscout.models import ACCOUNT_KIND, Account, Scope
+from toolscout.errors import SettingError, SignInError, UnknownServerError, UnreadableAccountError
+from toolscout.models import ACCOUNT_KIND, Account, Scope, UnreadableAccount
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.suggestions import did_you_mean
@@ -21,9 +21,10 @@ from toolscout.telemetry import AuditLog
 from toolscout.tool_keys import assign_slugs
 
 if TYPE_CHECKING:
-    from toolscout.downstream.sign_in.account_store import AccountStore
+    from toolscout.downstream.sign_in.account_store import AccountStore, Resealed
     from toolscout.downstream.sign_in.device_code import DeviceCode
     from toolscout.downstream.sign_in.flow import PendingSignIn
+    from toolscout.token_keys import TokenKeys
 
 _PENDING = "sign_in"
 _ASK_S = 5.0
@@ -41,15 +42,33 @@ class Accounts:
     def stored(self) -> AccountStore:
         """The accounts in the store."""
         from toolscout.downstream.sign_in.account_store import AccountStore
-        from toolscout.token_cipher import open_cipher
 
-        return AccountStore(self._store, lambda: open_cipher(self._settings))
+        return AccountStore(self._store, self._keys.cipher)
+
+    @cached_property
+    def _keys(self) -> TokenKeys:
+        from toolscout.token_keys import TokenKeys
+
+        return TokenKeys(self._settings)
 
     async def slugs(self, config: Config) -> dict[str, ServerConfig]:
         """Return the servers of a config by the slugs that a gateway on this store gives them."""
         titles = {server.key: server.title for server in await self._store.servers(Scope())}
         by_title = {server.title: server for server in config.servers}
         return {slug: by_title[title] for title, slug in assign_slugs(by_title, titles).items()}
+
+    async def pages(self, config: Config) -> dict[str, str]:
+        """Return by slug the pages at which users sign in for themselves, or "" without a public address."""
+        from toolscout.downstream.sign_in.account_tokens import connect_url
+
+        slugs = [slug for slug, server in (await self.slugs(config)).items() if server.users_sign_in]
+        return {slug: connect_url(slug, self._settings) if self._settings.public_url else "" for slug in slugs}
+
+    def how_to_sign_in(self, server: str, config: ServerConfig) -> str:
+        """Return what a person does to sign in to a server."""
+        from toolscout.downstream.sign_in.account_tokens import how_to_sign_in
+
+        return how_to_sign_in(server, config, self._settings)
 
     async def find_server(self, config: Config, name: str) -> tuple[str, ServerConfig]:
         """Return the slug and the config of a server that people can sign in to, by its slug or its title."""
@@ -92,7 +111,7 @@ class Accounts:
             server=server,
             config=config,
             redirect_uri=redirect_uri,
-            before=await self._before(scope, server, config),
+            before=await self.usable(scope, server, config),
             browser=browser,
         )
 
@@ -103,12 +122,12 @@ class Accounts:
 
         async with IssuerClient(config, self._settings) as client:
             account = await flow.finish(client, pending, answer)
-        await self._put(account)
+        await self._put(account, config)
         return account
 
     async def keep_pending(self, pending: PendingSignIn) -> None:
         """Keep a sign-in that any replica may end. Those that nobody ended in time are removed."""
-        record = self.stored.seal(_PENDING, pending.scope, _state_digest(pending.state), asdict(pending))
+        record = await self.stored.seal(_PENDING, pending.scope, _state_digest(pending.state), asdict(pending))
         await self._store.put_records([replace(record, body={**record.body, "at": pending.began_at})])
         for other in await self._store.records(_PENDING):
             if time.time() - float(other.body.get("at", 0)) > pending.lasts_s:
@@ -122,7 +141,7 @@ class Accounts:
         record = await self._store.record(_PENDING, name)
         if record is None:
             raise SignInError("this sign-in has ended already", hint="begin again")
-        pending = PendingSignIn(**{**self.stored.unseal(record), "scope": record.scope})
+        pending = PendingSignIn(**{**await self.stored.unseal(record), "scope": record.scope})
         if not secrets.compare_digest(pending.browser, browser):
             raise SignInError("this sign-in did not begin in this browser", hint="begin again in this browser")
         if not await self._store.lease(f"sign_in:{name}", secrets.token_hex(8), pending.lasts_s):
@@ -131,8 +150,8 @@ class Accounts:
         return pending
 
     async def users_of(self, server: str) -> list[Scope]:
-        """Return whose accounts there are at a server."""
-        return [record.scope for record in await self._store.records(ACCOUNT_KIND, None, f"{server} ")]
+        """Return which users have accounts at a server."""
+        return [scope for scope, _ in await self.find_places(server) if scope.owner is not None]
 
     async def sign_in_with_device(
         self, server: str, config: ServerConfig, scope: Scope, show: Callable[[DeviceCode], None]
@@ -144,72 +163,95 @@ class Accounts:
         await self._check_key()
         async with IssuerClient(config, self._settings) as client:
             issuer = await discover(client, await challenge_of(client))
-            before = await self._before(scope, server, config)
+            before = await self.usable(scope, server, config)
             account = await sign_in_with_device(client, issuer, scope=scope, server=server, before=before, show=show)
-        await self._put(account)
+        await self._put(account, config)
         return account
 
-    async def sign_out(self, account: Account, config: ServerConfig | None) -> bool:
+    async def sign_out(self, account: Account | UnreadableAccount, config: ServerConfig | None) -> bool:
         """Remove an account, and revoke its tokens. Return whether the issuer revoked them."""
+        return await self.forget(account.scope, account.server, config)
+
+    async def forget(self, scope: Scope, server: str, config: ServerConfig | None = None) -> bool:
+        """Remove whatever account a user has at a server, and revoke its tokens. Return whether the issuer did.
+
+        Without the server's config, an issuer at a private address is not asked.
+        """
+        async with self.stored.changing(scope, server):
+            account = await self._readable(scope, server)
+            for record in await self._store.records(ACCOUNT_KIND, scope, f"{server} "):
+                await self._store.remove_record(ACCOUNT_KIND, scope, record.name)
+        self._audit.write_act("accounts.sign_out", scope, server=server)
+        return account is not None and await self._revoke(account, config)
+
+    async def find_places(self, server: str = "", scope: Scope | None = None) -> list[tuple[Scope, str]]:
+        """Return whose accounts there are at which servers: at one of them, of one user, or all."""
+        prefix = f"{server} " if server else ""
+        records = await self._store.records(ACCOUNT_KIND, scope, prefix)
+        return [(record.scope, record.name.partition(" ")[0]) for record in records]
+
+    async def rotate_key(self) -> Resealed:
+        """Encrypt all accounts with the newest key. A key in the data folder is replaced by a new one."""
+        async with self.stored.rotating():
+            old = await asyncio.to_thread(self._keys.add_new)
+            resealed = await self.stored.reseal()
+            await asyncio.to_thread(self._keys.remove, old)
+        self._audit.write_act("accounts.rotate_key", count=resealed.count)
+        return resealed
+
+    async def usable(self, scope: Scope, server: str, config: ServerConfig) -> Account | None:
+        """Return the account of a user at a server, unless it is for another address or cannot be decrypted."""
+        account = await self._readable(scope, server)
+        return account if account is not None and account.url == config.url else None
+
+    async def _put(self, account: Account, config: ServerConfig) -> None:
+        """Store an account, and revoke the tokens of the one that it replaces."""
+        async with self.stored.changing(account.scope, account.server):
+            before = await self._readable(account.scope, account.server)
+            await self.stored.put(account)
+        self._audit.write_act("accounts.sign_in", account.scope, server=account.server, issuer=account.issuer)
+        if before is not None and before.access_token != account.access_token:
+            await self._revoke(before, config)
+
+    async def _revoke(self, account: Account, config: ServerConfig | None) -> bool:
         from toolscout.downstream.sign_in.issuers import IssuerClient
         from toolscout.downstream.sign_in.token_requests import revoke
 
-        async with self.stored.changing(account.scope, account.server):
-            # Its tokens may have been renewed since it was read.
-            account = await self.stored.find(account.scope, account.server) or account
-            await self.stored.remove(account)
-        self._audit.write_act("accounts.sign_out", account.scope, server=account.server)
-        if config is None:
-            return False
+        config = config or ServerConfig(title=account.server, transport="http", url=account.url)
         async with IssuerClient(config, self._settings) as client:
             return await revoke(client, account)
 
-    async def forget_server(self, scope: Scope, server: str) -> None:
-        """Remove the accounts of a server that was removed for one user, or for a whole tenant."""
-        for record in await self._store.records(ACCOUNT_KIND, None, f"{server} "):
-            if record.scope == scope or (scope.owner is None and record.scope.tenant == scope.tenant):
-                await self._store.remove_record(ACCOUNT_KIND, record.scope, record.name)
-
-    async def rotate_key(self) -> int:
-        """Encrypt all accounts with the newest key. Return how many had an older one."""
-        count = await self.stored.reseal()
-        self._audit.write_act("accounts.rotate_key", count=count)
-        return count
-
-    async def _put(self, account: Account) -> None:
-        async with self.stored.changing(account.scope, account.server):
-            await self.stored.put(account)
-        self._audit.write_act("accounts.sign_in", account.scope, server=account.server, issuer=account.issuer)
-
-    async def _before(self, scope: Scope, server: str, config: ServerConfig) -> Account | None:
+    async def _readable(self, scope: Scope, server: str) -> Account | None:
         try:
-            account = await self.stored.find(scope, server)
-        except StoreError:  # encrypted with a key that is lost
+            return await self.stored.find(scope, server)
+        except (UnreadableAccountError, SettingError):
             return None
-        return account if account is not None and account.url == config.url else None
 
     async def _check_key(self) -> None:
         """Fail before the person signs in if what they get could not be stored."""
-        self.stored.seal(_PENDING, Scope(), "check", {})
+        await self.stored.seal(_PENDING, Scope(), "check", {})
 
 
-async def find_sign_ins(config: Config, settings: Settings) -> list[str]:
-    """Ask the servers of a config, without credentials, and return the slugs of those that want people to sign in."""
+async def find_refusing(config: Config, settings: Settings) -> dict[str, bool]:
+    """Ask the servers of a config without credentials. Return those that refuse, and whether they say where to sign in.
+
+    They are named by their titles.
+    """
     from toolscout.downstream.sign_in.issuers import IssuerClient, challenge_of, names_issuer
 
-    async def wants(server: ServerConfig) -> bool:
+    async def says_where(server: ServerConfig) -> bool | None:
         try:
             async with asyncio.timeout(_ASK_S), IssuerClient(server, settings) as client:
                 challenge = await challenge_of(client)
-                return challenge is not None and await names_issuer(client, challenge)
+                return None if challenge is None else await names_issuer(client, challenge)
         except (SignInError, TimeoutError):
-            return False
+            return None
 
     # A server with headers has credentials of another kind, which are not sent here.
     asked = (server for server in config.servers if server.enabled and not server.problem and not server.headers)
     servers = [server for server in asked if server.allows_sign_in]
-    answers = await asyncio.gather(*(wants(server) for server in servers))
-    return [server.server.key for server, answer in zip(servers, answers, strict=True) if answer]
+    answers = await asyncio.gather(*(says_where(server) for server in servers))
+    return {server.title: answer for server, answer in zip(servers, answers, strict=True) if answer is not None}
 
 
 def _state_digest(state: str) -> str:

@@ -1,4 +1,4 @@
-"""API keys: an operator creates, lists and revokes them, a gateway looks them up. Each change leaves an audit line."""
+"""API keys: an operator creates, rotates and revokes them, a gateway looks them up. Each act leaves an audit line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
-from toolscout.errors import StoreError, ToolNotFoundError
+from toolscout.errors import ConflictError, StoreError, ToolNotFoundError
 from toolscout.models import ApiKey, Record, Scope
 from toolscout.policy.api_keys import KIND, mint_key, opens
 from toolscout.ports import Store
@@ -57,18 +57,37 @@ class ApiKeys:
 
     async def revoke(self, key_id: str) -> ApiKey:
         """Revoke a key. Every replica refuses it within about a second."""
-        record = await self._store.record(KIND, key_id)
-        if record is None:
-            raise ToolNotFoundError(
-                f"no key has the id {key_id!r}",
-                hint="`toolscout keys list` shows them",
-                suggestions=did_you_mean(key_id, [key.id for key in await self.list_all()]),
-            )
-        key = _read_key(record)
+        key = await self._existing(key_id)
         revoked = replace(key, revoked_at=key.revoked_at or time.time())
         await self._put(revoked)
         self._audit.write_act("keys.revoke", Scope(tenant=key.tenant, owner=key.user), key_id=key.id)
         return revoked
+
+    async def rotate(self, key_id: str, *, expires_at: float | None = None) -> tuple[str, ApiKey]:
+        """Create a key for the same caller in place of one, which is revoked. Return the new text and record.
+
+        Both are written at once, so that a failure never leaves the caller without a key.
+        """
+        old, now = await self._existing(key_id), time.time()
+        if not old.usable(now):
+            raise ConflictError(
+                f"the key {old.id!r} is {'revoked' if old.revoked_at else 'expired'}; nothing was changed",
+                hint="create a new one with `toolscout keys create`",
+            )
+        text, new = mint_key(
+            tenant=old.tenant,
+            user=old.user,
+            groups=old.groups,
+            scopes=old.scopes,
+            note=old.note,
+            now=now,
+            expires_at=expires_at if expires_at is not None else old.expires_at,
+        )
+        await self._put(new, replace(old, revoked_at=now))
+        scope = Scope(tenant=old.tenant, owner=old.user)
+        self._audit.write_act("keys.create", scope, key_id=new.id)
+        self._audit.write_act("keys.revoke", scope, key_id=old.id)
+        return text, new
 
     async def find(self, key_id: str, secret: str) -> ApiKey | None:
         """Return a key that a caller presents. If the secret is right, record, to the minute, when it was last used."""
@@ -84,9 +103,20 @@ class ApiKeys:
                 await self._store.put_records([use])
         return key
 
-    async def _put(self, key: ApiKey) -> None:
-        record = Record(kind=KIND, scope=Scope(tenant=key.tenant), name=key.id, body=asdict(key))
-        await self._store.put_records([record])
+    async def _existing(self, key_id: str) -> ApiKey:
+        record = await self._store.record(KIND, key_id)
+        if record is None:
+            raise ToolNotFoundError(
+                f"no key has the id {key_id!r}",
+                hint="`toolscout keys list` shows them",
+                suggestions=did_you_mean(key_id, [key.id for key in await self.list_all()]),
+            )
+        return _read_key(record)
+
+    async def _put(self, *keys: ApiKey) -> None:
+        await self._store.put_records(
+            [Record(kind=KIND, scope=Scope(tenant=key.tenant), name=key.id, body=asdict(key)) for key in keys]
+        )
 
 
 def _read_key(record: Record, last_used_at: float | None = None) -> ApiKey:

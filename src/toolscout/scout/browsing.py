@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from toolscout.discovery.browse import Browser, count_categories, count_tags
 from toolscout.errors import InvalidValueError
 from toolscout.indexing.taxonomy import describe_category
-from toolscout.models import Answer, Caller, Category, Detail, Filter, Tag
+from toolscout.models import Answer, Caller, Category, Detail, Filter, Tag, ToolSort
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.tool_keys import SEPARATOR
@@ -27,9 +27,11 @@ class CatalogueBrowser:
     def _browser(self) -> Browser:
         return Browser(store=self.store, settings=self.settings)
 
-    async def page(self, narrow: Filter, detail: Detail, page: int, page_size: int | None, caller: Caller) -> Answer:
+    async def page(
+        self, narrow: Filter, detail: Detail, page: int, page_size: int | None, caller: Caller, sort: ToolSort
+    ) -> Answer:
         """Return one page of the visible tools."""
-        return await _timed(self._browser.page(narrow, detail, page, page_size, caller))
+        return await _timed(self._browser.page(narrow, detail, page, page_size, caller, sort))
 
     async def tagged(self, narrow: Filter, detail: Detail, caller: Caller) -> Answer:
         """Return the tools that have the tags of the filter, each with those of them that it has."""

@@ -28,6 +28,7 @@ from toolscout.models import (
 )
 from toolscout.ports import Store
 from toolscout.scout.indexer import Indexer
+from toolscout.scout.inventory import Inventory
 from toolscout.suggestions import did_you_mean, tool_not_found
 from toolscout.telemetry import AuditLog
 from toolscout.tool_keys import split_key
@@ -40,6 +41,8 @@ class Decisions:
         self._store = store
         self._indexer = indexer
         self._audit = audit
+        self.inventory = Inventory(store)
+        """All tools, also those that are switched off or withheld."""
 
     async def switch(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
         """Switch tools on or off, all or none. It waits for no lease: a tool can be switched off at any time."""

@@ -8,32 +8,43 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import pickle
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from cachetools import LRUCache
 
 from toolscout.indexing.prepare import Catalogued, ExaminedTool, describe_place, examine
 from toolscout.models import Dropped, Server
-from toolscout.ports import WorkStoppedError
+from toolscout.ports import NoWorkerError, WorkStoppedError
 from toolscout.settings import Settings
 from toolscout.tool_keys import tool_key
 from toolscout.worker import WorkerPool
 
-_LITTLE_BYTES = 16_384
+_log = logging.getLogger("toolscout")
+
+LITTLE_BYTES = 16_384
+"""How much text is examined in a thread."""
+
 _PART_BYTES = 131_072
 _PART_TOOLS = 64
 _PART_S = 5.0
 _TOOL_S = 1.0
 _MAX_STOPPED = 4
 _BESIDE_BYTES = 1_048_576
-_TOO_SLOW = f"the check of its text took longer than {_TOOL_S:g} s"
+TOO_SLOW = f"the check of its text took longer than {_TOOL_S:g} s"
+"""Why a definition is dropped whose check was stopped."""
+
+OTHERS_SLOW = "others of the server took too long"
+"""Why a definition is dropped that was not checked any more."""
 
 _Results = list[ExaminedTool | Dropped]
+_Item = TypeVar("_Item", bound="Packed")
+_Outcome = TypeVar("_Outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +76,18 @@ class Examiner:
         """Normalize, screen and enrich definitions. What takes too long is dropped."""
         results: _Results = []
         items = [item async for item in self._pack(server, definitions, results)]
-        if sum(len(item.data) for item in items) <= _LITTLE_BYTES:
+        if sum(len(item.data) for item in items) <= LITTLE_BYTES:
             work = partial(examine, definitions, server, catalogued, self._settings, owner=owner, live=True)
             return await asyncio.to_thread(work)
-        stopped = 0
-        for part in _parts(items):
-            if stopped >= _MAX_STOPPED:
-                results += [Dropped(where=item.place, reason="others of the server took too long") for item in part]
-                continue
-            try:
-                results += await self._run(server, part, catalogued, owner, _PART_S)
-            except WorkStoppedError:
-                for item in part:
-                    try:
-                        if stopped >= _MAX_STOPPED:
-                            raise WorkStoppedError
-                        results += await self._run(server, [item], catalogued, owner, _TOOL_S)
-                    except WorkStoppedError:
-                        stopped += 1
-                        self._slow[_digest(item.data)] = True
-                        results.append(Dropped(where=item.place, reason=_TOO_SLOW))
-        return results
+
+        async def run(part: Sequence[_Definition], timeout_s: float) -> _Results:
+            return await self._run(server, part, catalogued, owner, timeout_s)
+
+        def drop(item: _Definition, reason: str) -> Dropped:
+            self._slow[digest_of(item.data)] = reason == TOO_SLOW
+            return Dropped(where=item.place, reason=reason)
+
+        return results + await work_in_parts(items, run, drop)
 
     async def _pack(self, server: Server, definitions: Sequence[Mapping[str, Any]], results: _Results) -> Any:
         """Yield the definitions that are worth the work, and let others run in between."""
@@ -104,8 +106,8 @@ class Examiner:
                 await asyncio.sleep(0)
             if len(data) > limit:
                 results.append(Dropped(where=place, reason=f"it has {len(data):,} bytes, over {limit:,}"))
-            elif _digest(data) in self._slow:
-                results.append(Dropped(where=place, reason=_TOO_SLOW))
+            elif self._slow.get(digest_of(data)):
+                results.append(Dropped(where=place, reason=TOO_SLOW))
             else:
                 yield _Definition(number, data, _key_of(server, definition), place)
 
@@ -122,9 +124,14 @@ class Examiner:
             pins={key: replace(catalogued.pins[key], before=None) for key in keys & catalogued.pins.keys()},
         )
         data = [(item.number, item.data) for item in part]
-        results: _Results = await self._pool.run(
-            examine_packed, data, server, needed, self._settings, owner, owner=server.key, timeout_s=timeout_s
-        )
+        work = (data, server, needed, self._settings, owner)
+        try:
+            results: _Results = await self._pool.run(
+                examine_packed, *work, owner=("definitions", server.key), timeout_s=timeout_s
+            )
+        except NoWorkerError as error:
+            _log.warning("definitions of %s are examined in a thread: %s", server.key, error)
+            results = await asyncio.to_thread(examine_packed, *work)
         return results
 
 
@@ -139,8 +146,46 @@ def examine_packed(
     return results
 
 
-def _parts(items: Sequence[_Definition]) -> Iterator[list[_Definition]]:
-    part: list[_Definition] = []
+class Packed(Protocol):
+    """Something to be examined, as it is sent to the other process."""
+
+    @property
+    def data(self) -> bytes:
+        """Return its bytes."""
+        ...
+
+
+async def work_in_parts(
+    items: Sequence[_Item],
+    run: Callable[[Sequence[_Item], float], Awaitable[list[_Outcome]]],
+    give_up: Callable[[_Item, str], _Outcome],
+) -> list[_Outcome]:
+    """Run work on small parts, each within a few seconds. In a part that is stopped, each item is tried alone.
+
+    `give_up` makes the outcome of an item that takes too long, and of all that follow when some have.
+    """
+    outcomes: list[_Outcome] = []
+    stopped = 0
+    for part in _parts(items):
+        if stopped >= _MAX_STOPPED:
+            outcomes += [give_up(item, OTHERS_SLOW) for item in part]
+            continue
+        try:
+            outcomes += await run(part, _PART_S)
+        except WorkStoppedError:
+            for item in part:
+                try:
+                    if stopped >= _MAX_STOPPED:
+                        raise WorkStoppedError
+                    outcomes += await run([item], _TOOL_S)
+                except WorkStoppedError:
+                    stopped += 1
+                    outcomes.append(give_up(item, TOO_SLOW))
+    return outcomes
+
+
+def _parts(items: Sequence[_Item]) -> Iterator[list[_Item]]:
+    part: list[_Item] = []
     size = 0
     for item in items:
         if part and (len(part) >= _PART_TOOLS or size + len(item.data) > _PART_BYTES):
@@ -157,5 +202,6 @@ def _key_of(server: Server, definition: Mapping[str, Any]) -> str:
     return tool_key(server.key, unicodedata.normalize("NFC", name).strip()) if isinstance(name, str) else ""
 
 
-def _digest(data: bytes) -> bytes:
+def digest_of(data: bytes) -> bytes:
+    """Return what identifies the bytes of a definition."""
     return hashlib.blake2b(data, digest_size=16).digest()

@@ -16,7 +16,7 @@ from toolscout.discovery.chat_turn import ChatToolSelector
 from toolscout.discovery.search import Search
 from toolscout.embedding import open_embedder
 from toolscout.embedding.guarded import GuardedEmbedder
-from toolscout.errors import EmbedderError, ToolNotFoundError
+from toolscout.errors import EmbedderError
 from toolscout.execution.pipeline import CallPipeline
 from toolscout.models import (
     Answer,
@@ -32,25 +32,27 @@ from toolscout.models import (
     Query,
     SearchOptions,
     Tag,
+    ToolSort,
 )
+from toolscout.parameter_names import accepts_other_names
+from toolscout.policy import Rules, read_policy
 from toolscout.policy.limits import Limits
-from toolscout.policy.policy_file import read_policy
-from toolscout.policy.rules import Rules
 from toolscout.ports import CustomServer, Embedder, Progress, Store, ToolProvider, ToolSource, Upstream
 from toolscout.scout.access import Access
 from toolscout.scout.api_keys import ApiKeys
 from toolscout.scout.browsing import CatalogueBrowser, each_name
 from toolscout.scout.decisions import Decisions
 from toolscout.scout.indexer import Indexer
+from toolscout.scout.item_screen import ItemScreen
 from toolscout.scout.servers import LiveServers, Sources
 from toolscout.scout.sync import CatalogueSync
 from toolscout.settings import Settings
 from toolscout.sources import as_source, read_rows
 from toolscout.storage import open_store
-from toolscout.suggestions import tool_not_found
-from toolscout.telemetry import AuditLog
+from toolscout.telemetry import AuditLog, Metrics
 
 
+@accepts_other_names
 class Scout:
     """A catalogue of tools: index it, search it, browse it. Use it as `async with Scout.open(...) as scout`."""
 
@@ -64,27 +66,27 @@ class Scout:
         servers: Sequence[CustomServer] = (),
     ) -> None:
         """Put a scout together from its parts. `Scout.open` does that from settings."""
+        metrics = self.metrics = Metrics()
+        """What is counted of searches, calls and indexing."""
         self._store = store
-        self._embedder = GuardedEmbedder(embedder, settings) if embedder else None
+        self._embedder = GuardedEmbedder(embedder, settings, metrics=metrics) if embedder else None
         self._settings = settings
         self._tools: Iterable[Mapping[str, Any]] | str | Path | None = None
         self._config: Config | None = Config() if servers else None
         self._core: tuple[str, ...] = ()
         rules = rules or Rules()
-        audit = AuditLog.at(settings.audit, settings.audit_bytes, required=settings.audit_required)
-        self.servers = LiveServers(settings, servers, store, audit)
+        audit = AuditLog.at(settings.audit, settings.audit_bytes, required=settings.audit_required, metrics=metrics)
+        self.servers = LiveServers(settings, servers, store, audit, metrics)
         """The live servers: their status, each by its slug, and the accounts of people at them."""
         self._sources = Sources(self.servers)
-        self._indexer = Indexer(store=store, embedder=self._embedder, settings=settings, audit=audit)
+        self._indexer = Indexer(store=store, embedder=self._embedder, settings=settings, audit=audit, metrics=metrics)
         self.sync: CatalogueSync | None = None
         """What keeps the catalogue in step with the live servers, once they are connected."""
         self._search = Search(store=store, embedder=self._embedder, settings=settings)
         self._browser = CatalogueBrowser(store=store, settings=settings)
-        isolation, find, limits = self._indexer.workers, self._sources.find, Limits(rules.policy)
-        self._calls = CallPipeline(
-            store=store, source_of=find, rules=rules, limits=limits, audit=audit, isolation=isolation
-        )
-        self.access = Access(store, rules, limits, audit)
+        pool, find, limits = self._indexer.workers, self._sources.find, Limits(rules.policy)
+        self._calls = CallPipeline(store=store, source_of=find, rules=rules, limits=limits, audit=audit, isolation=pool)
+        self.access = Access(store, rules, limits, audit, ItemScreen(pool, settings, audit))
         """The access policy."""
         self.api_keys = ApiKeys(store, audit)
         """The API keys of all tenants."""
@@ -105,17 +107,15 @@ class Scout:
     ) -> Scout:
         """Make a scout over a store.
 
-        The servers of `config` (files such as mcp.json) are connected and indexed when the scout is entered, and so are
-        `tools`: rows, or the path of a tools.jsonl. With `tools` and no `store`, the catalogue is kept in memory,
-        otherwise in the user's data folder. `core` are keys of tools that `discover_tools` always includes, beside
-        those that the config names. `servers` are live servers that the program brings itself, beside the config's.
+        The servers of `config` (files such as mcp.json) and `tools` (rows, or a file) are indexed when the scout is
+        entered. With `tools` and no `store`, the catalogue is in memory, otherwise in the user's data folder. `core`
+        adds keys to those that `discover_tools` always includes, `servers` adds live servers.
         """
         settings = settings or Settings.from_env()
         default = "memory:" if tools is not None and not settings.store else settings.store
         settings = replace(settings, store=default if store is None else store)
         rules = Rules(read_policy(settings.policy) if settings.policy else None)
-        embedder = embedder or open_embedder(settings)
-        catalogue = open_store(settings, rules)
+        embedder, catalogue = embedder or open_embedder(settings), open_store(settings, rules)
         scout = cls(store=catalogue, embedder=embedder, settings=settings, rules=rules, servers=servers)
         scout._tools, scout._core = tools, each_name(core)
         if config is not None:
@@ -181,8 +181,7 @@ class Scout:
     ) -> IndexReport:
         """Index one server for everyone, or for one user alone: its definitions, or what lists and calls its tools.
 
-        Without `tools`, a server that was indexed before, or that the config names, is listed again. Only a `trusted`
-        server can declare which of its tools are read-only.
+        Without `tools`, a server that is known is listed again. Only a `trusted` one can say that a tool only reads.
         """
         scope = self._as(caller, user_id).scope
         if tools is None:
@@ -220,7 +219,7 @@ class Scout:
     async def remove_user(self, user_id: str, *, caller: Caller | None = None) -> int:
         """Remove everything that a user added. Return how many tools were removed."""
         scope = self._as(caller, user_id).scope
-        self._sources.forget(scope)
+        await self._sources.remove_user(scope)
         return await self._indexer.remove_user(scope.tenant, user_id)
 
     async def set_enabled(self, key: str, enabled: bool, *, caller: Caller | None = None) -> None:
@@ -270,7 +269,8 @@ class Scout:
             top_k_services=top_k_services,
         )
         queries = [replace(options, text=text) for text in ([query] if isinstance(query, str) else query)]
-        answers = await self._search.search(queries, caller or self.caller, self.servers.down())
+        search = self._search.search(queries, who := caller or self.caller, await self.servers.down(who))
+        answers = await self.metrics.measure_search(search)
         return answers[0] if isinstance(query, str) else answers
 
     async def discover_tools(
@@ -289,8 +289,7 @@ class Scout:
     ) -> Discovery:
         """Choose the tools of one chat turn: the best `limit` (or `top_k`) for the query, and the core tools.
 
-        `similarity_threshold` is a cosine. Without it, the best tools are chosen, and only a few if none is sure.
-        `messages` is the conversation so far, for either chat API. `max_tokens` bounds the definitions returned.
+        `similarity_threshold` is a cosine, `messages` the conversation so far, `max_tokens` bounds the definitions.
         """
         caller = self._as(caller or self.caller, user_id)
         turn = ChatTurn(
@@ -303,9 +302,10 @@ class Scout:
             max_tokens=max_tokens,
         )
         core = tuple(dict.fromkeys((*self._core, *(self.sync.core if self.sync else ()))))
-        selector = ChatToolSelector(search=self._search, core=core, down=self.servers.down())
+        selector = ChatToolSelector(search=self._search, core=core, down=await self.servers.down(caller))
         find, call = partial(selector.find_tool, caller=caller), partial(self.call_tool, caller=caller)
-        return Discovery.of(await selector.select(turn, caller), find_tool=find, call_tool=call)
+        selection = await self.metrics.measure_turn(selector.select(turn, caller))
+        return Discovery.of(selection, find_tool=find, call_tool=call)
 
     async def list_tools(
         self,
@@ -315,11 +315,14 @@ class Scout:
         page: int = 1,
         page_size: int | None = None,
         *,
+        tags: Sequence[str] | None = None,
+        match: Match = "any",
+        sort: ToolSort = "key",
         caller: Caller | None = None,
     ) -> Answer:
-        """List what the caller may see, page by page, in the order of keys."""
-        narrow = Filter(category=category, servers=(server,) if server else ())
-        return await self._browser.page(narrow, detail, page, page_size, caller or self.caller)
+        """List what the caller may see, page by page. A minus in front of `sort` reverses the order."""
+        narrow = Filter(tags=each_name(tags), match=match, category=category, servers=each_name(server))
+        return await self._browser.page(narrow, detail, page, page_size, caller or self.caller, sort)
 
     async def overview(self, *, caller: Caller | None = None) -> Overview:
         """Return the totals of what the caller may see, and the generation of the catalogue."""
@@ -365,12 +368,9 @@ class Scout:
     ) -> CallResult:
         """Route a key to its tool, check policy, limits and arguments, and call it, exactly once."""
         caller = caller or self.caller
-        try:
-            return await self._calls.run(
-                key, arguments, caller=caller, version=version, read_only=read_only, upstream=upstream, extra=extra
-            )
-        except ToolNotFoundError:
-            raise tool_not_found(key, await self._store.facets(caller, Filter())) from None
+        return await self._calls.run(
+            key, arguments, caller=caller, version=version, read_only=read_only, upstream=upstream, extra=extra
+        )
 
     async def reach(self, *, caller: Caller | None = None) -> frozenset[str]:
         """Return the servers with a tool that the caller may call. Their resources and prompts are open to them too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,7 +28,7 @@ from toolscout.ports import Embedder, Progress, Store, ToolSource
 from toolscout.scout.examination import Examiner
 from toolscout.scout.leases import HeldLeases, Leases
 from toolscout.settings import Settings
-from toolscout.telemetry import AuditLog
+from toolscout.telemetry import AuditLog, Metrics, span
 from toolscout.tool_keys import assign_slugs, server_slug
 from toolscout.worker import WorkerPool
 
@@ -42,12 +43,19 @@ class Indexer:
     """
 
     def __init__(
-        self, *, store: Store, embedder: Embedder | None, settings: Settings, audit: AuditLog | None = None
+        self,
+        *,
+        store: Store,
+        embedder: Embedder | None,
+        settings: Settings,
+        audit: AuditLog | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
         self._audit = audit or AuditLog()
+        self._metrics = metrics or Metrics()
         self.workers = WorkerPool()
         """Processes for work on strangers' text. Whoever made the indexer closes them."""
         self._examiner = Examiner(self.workers, settings)
@@ -67,6 +75,21 @@ class Indexer:
         If one of several servers cannot be listed now, it keeps the tools that it had, and the report says so. With
         `leases`, the sources are live servers whose slugs are fixed, and the caller holds their leases.
         """
+        with span("index", {"toolscout.servers": len(sources)}) as current:
+            report = await self._index(sources, scope, strict=strict, progress=progress, leases=leases)
+            current.set({"toolscout.tools": report.total, "toolscout.embedded": report.embedded})
+        self._metrics.record_index(report)
+        return report
+
+    async def _index(
+        self,
+        sources: Sequence[ToolSource],
+        scope: Scope,
+        *,
+        strict: bool,
+        progress: Progress | None,
+        leases: HeldLeases | None,
+    ) -> IndexReport:
         started = time.perf_counter()
         live = leases is not None
         async with self._hold_slugs(sources, scope, leases) as (slugs, collisions, leases):
@@ -160,6 +183,11 @@ class Indexer:
         """Return the tenants that the store knows: those with tools or API keys, and the local one."""
         scopes = [*await self._store.scopes(), *(record.scope for record in await self._store.records(KEY_KIND))]
         return frozenset({LOCAL, *(scope.tenant for scope in scopes)})
+
+    async def users_of(self, servers: AbstractSet[str]) -> frozenset[tuple[Scope, str]]:
+        """Return the users who have tools of their own at these servers."""
+        scopes = [scope for scope in await self._store.scopes() if scope.owner is not None] if servers else []
+        return frozenset([(scope, key) for scope in scopes for key in servers & (await self.titles(scope)).keys()])
 
     async def titles(self, scope: Scope) -> dict[str, str]:
         """Return slug -> title of the servers of a scope."""

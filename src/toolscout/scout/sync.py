@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from toolscout.config import Config
-from toolscout.errors import ToolscoutError
+from toolscout.errors import SignInRequiredError, ToolscoutError
 from toolscout.models import LOCAL, OUTPUT_HINT, IndexReport, Scope, ServerStatus
 from toolscout.ports import ToolSource
 from toolscout.scout.indexer import Indexer
@@ -43,6 +43,7 @@ class CatalogueSync:
         self._settings = settings
         self._config = Config()
         self._listed: dict[Target, ToolSource] = {}
+        self._listed_at: dict[Target, float] = {}
         self._removals: set[Target] = set()
         self._delayed: set[Target] = set()
         self._answered: set[str] = set()
@@ -66,6 +67,11 @@ class CatalogueSync:
         return frozenset(self._listed)
 
     @property
+    def lag_s(self) -> float:
+        """Return how long the oldest of them has waited."""
+        return max((time.monotonic() - self._listed_at[target] for target in self._listed), default=0.0)
+
+    @property
     def delayed(self) -> frozenset[tuple[Scope, str]]:
         """Return what waits for another process, and is listed again before it is published."""
         return frozenset(self._delayed)
@@ -82,7 +88,7 @@ class CatalogueSync:
         self._servers.configure(config, await self._stored_titles(tenants))
         self._publisher = asyncio.create_task(self._publish_forever())
         if after is None:
-            await self._servers.start(self._list_changed)
+            await self._servers.start(self._list_changed, self.list_user)
         else:
             self._starting = asyncio.create_task(self._start_after(after))
 
@@ -96,8 +102,10 @@ class CatalogueSync:
     async def apply(self, config: Config) -> None:
         """Follow an edit of the config in the background: servers are connected, indexed, removed, for each tenant."""
         before = self._servers.targets()
+        per_user = {key for key in self._servers.keys if self._servers.is_per_user(key)}
         await self._servers.apply(config)
         self._config = config
+        before |= await self._indexer.users_of(per_user - self._servers.keys)
         after = self._servers.targets()
         self._answered -= {key for _, key in before ^ after}
         self._delayed &= after
@@ -119,7 +127,7 @@ class CatalogueSync:
 
     async def _start_after(self, after: Awaitable[object]) -> None:
         await after
-        await self._servers.start(self._list_changed)
+        await self._servers.start(self._list_changed, self.list_user)
 
     async def _stored_titles(self, tenants: AbstractSet[str]) -> dict[str, str]:
         """Return slug -> title over all tenants that servers are indexed for: a live server has one slug for all."""
@@ -144,7 +152,7 @@ class CatalogueSync:
                 else:
                     source = RowsSource(server=server.server, rows=await server.list_tools())
                     for scope in self._servers.scopes_of(key):
-                        self._listed[scope, key] = source
+                        self._wait_for_publication((scope, key), source)
                 self._down_since.pop(key, None)
             elif server.status.state in ("failed", "needs_login"):
                 status = server.status
@@ -155,6 +163,8 @@ class CatalogueSync:
                 output = OUTPUT_HINT if status.stderr.strip() else ""
                 reason = "; ".join(filter(None, (status.detail, status.hint, output)))
                 _log.warning("server %s is %s: %s", status.title, _STATES[status.state], reason)
+        except SignInRequiredError:
+            return  # the server reports that it waits for a sign-in
         except ToolscoutError as error:
             self._down_since.setdefault(key, time.monotonic())
             _log.warning("the tools of %s cannot be listed: %s", server.status.title, error.message)
@@ -163,14 +173,19 @@ class CatalogueSync:
             self._progress.notify_all()
 
     async def list_user(self, key: str, scope: Scope) -> None:
-        """List the tools of a server for a user who signed in to it, for the publisher."""
+        """List the tools of a server for a user who has a token of their own there, for the publisher."""
         server = self._servers.get(key)
         self._servers.add_user(key, scope)
         source = await self._list_delayed(key, scope) if server is not None else None
         if source is not None:
             async with self._progress:
-                self._listed[scope, key] = source
+                self._wait_for_publication((scope, key), source)
                 self._progress.notify_all()
+
+    def _wait_for_publication(self, target: Target, source: ToolSource) -> None:
+        if target not in self._listed:
+            self._listed_at[target] = time.monotonic()
+        self._listed[target] = source
 
     async def _publish_forever(self) -> None:
         """Publish what was listed, and remove the servers that left the config or are long gone."""
@@ -269,7 +284,9 @@ class CatalogueSync:
                 for key in leases.until:
                     if (scope, key) in self._removals:
                         await self._indexer.remove_server(scope, key, leases)
-                        await self._servers.forget_accounts(scope, key)
+                        # A server that is only switched off keeps its accounts.
+                        if self._servers.get(key) is None or (scope.owner is not None and key in self._servers.keys):
+                            await self._servers.forget_accounts(scope, key)
                         self._removals.discard((scope, key))
 
     async def _remove_unavailable(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from toolscout.errors import InvalidValueError
 from toolscout.models import Dropped, Server
 from toolscout.ports import ToolProvider, ToolSource
 from toolscout.sources.provider import ProviderSource
@@ -30,5 +31,9 @@ def read_rows(
     tools: Iterable[Mapping[str, Any]] | str | Path, *, strict: bool
 ) -> tuple[list[RowsSource], list[Dropped]]:
     """Return a source for each server named by the rows or by the lines of a tools.jsonl, and the bad lines."""
+    if isinstance(tools, Mapping):
+        raise InvalidValueError(
+            "tools is one object, but must be a list of rows or the path of a file", hint="write [tool] instead of tool"
+        )
     rows, bad_lines = read_jsonl(tools, strict=strict) if isinstance(tools, (str, Path)) else (tools, [])
     return group_rows(rows), bad_lines

@@ -14,6 +14,10 @@ from toolscout.models import LOCAL, Caller, Dropped, Server
 from toolscout.ports import Upstream
 from toolscout.tool_keys import server_slug
 
+_FILE_HINT = (
+    "it needs one tool a line, or a list of tools, also in the form of OpenAI or Anthropic: see docs/catalogue.md"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsSource:
@@ -74,7 +78,8 @@ def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[
         content = Path(path).read_bytes()
     except OSError as error:
         raise InputFileError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
-    lines = _array_lines(content) or content.splitlines()
+    items = _items(content)
+    lines = content.splitlines() if items is None else items
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -99,16 +104,25 @@ def read_jsonl(path: str | Path, *, strict: bool = False) -> tuple[list[Mapping[
             if strict:
                 raise InputFileError(f"{path}:{number}: {problem}", hint="correct the line, or omit --strict")
             bad_lines.append(Dropped(where=f"{path}:{number}", reason=problem))
+    if not rows:
+        first = bad_lines[0].where.removeprefix(f"{path}:") if bad_lines else ""
+        why = f": {'line' if items is None else 'tool'} {first}: {bad_lines[0].reason}" if first else ""
+        raise InputFileError(f"{path} holds no tool{why}", hint=_FILE_HINT)
     return rows, bad_lines
 
 
-def _array_lines(content: bytes) -> list[bytes]:
-    """Return one line for each tool of a file that is one JSON array, or an object with `tools`, else none."""
+def _items(content: bytes) -> list[bytes] | None:
+    """Return each tool of a file that is one JSON array, or an object with `tools`, else None.
+
+    The answer of a server to `tools/list` is such an object too, alone or as a `result`.
+    """
     if not content.lstrip().startswith((b"[", b"{")):
-        return []
+        return None
     try:
         values = json.loads(content)
     except (ValueError, RecursionError):
-        return []
-    tools = values.get("tools") if isinstance(values, Mapping) else values
-    return [json.dumps(tool).encode("ascii") for tool in tools] if isinstance(tools, list) else []
+        return None
+    if isinstance(values, Mapping):
+        result = values.get("result")
+        values = (result if isinstance(result, Mapping) else values).get("tools")
+    return [json.dumps(tool).encode("ascii") for tool in values] if isinstance(values, list) else None

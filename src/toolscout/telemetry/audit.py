@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from toolscout.errors import AuditError, InputFileError, SettingError
 from toolscout.models import Caller, Scope
 from toolscout.telemetry.events import emit
+from toolscout.telemetry.metrics import Metrics
 
 NOWHERE = "none"
 """The value of the setting that turns the file off."""
@@ -29,6 +31,7 @@ _LEAST_FREE_BYTES = 65_536
 _LONGEST = 300
 _PRIVATE = 0o600
 _log = logging.getLogger("toolscout")
+_ACTING: ContextVar[str] = ContextVar("toolscout_acting", default="")
 
 
 class AuditLog:
@@ -38,22 +41,30 @@ class AuditLog:
     and is written before the next one. Without a path, a line is only an event for log handlers.
     """
 
-    def __init__(self, path: Path | None = None, *, max_bytes: int = 0, required: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        max_bytes: int = 0,
+        required: bool = False,
+        metrics: Metrics | None = None,
+    ) -> None:
         """Write to `path`, and rotate it when it exceeds `max_bytes`. Ten old files are kept.
 
-        With `required`, `check_required` refuses calls while lines cannot be written.
+        With `required`, `check_required` refuses calls while lines cannot be written. Each call that has a line is
+        counted in `metrics` too.
         """
         self._path = path
+        self._metrics = metrics or Metrics()
         self._max_bytes = max_bytes
         self._required = required
         self._waiting: deque[bytes] = deque(maxlen=_MAX_WAITING)
         self._lock = threading.Lock()
 
     @classmethod
-    def at(cls, path: str, max_bytes: int, *, required: bool = False) -> AuditLog:
+    def at(cls, path: str, max_bytes: int, *, required: bool = False, metrics: Metrics | None = None) -> AuditLog:
         """Open the log that the settings name."""
-        file = Path(path).expanduser() if path not in ("", NOWHERE) else None
-        return cls(file, max_bytes=max_bytes, required=required)
+        return cls(audit_file(path), max_bytes=max_bytes, required=required, metrics=metrics)
 
     def check_required(self) -> None:
         """Raise AuditError if calls need a line and lines cannot be written now, or there is hardly space for one."""
@@ -89,13 +100,18 @@ class AuditLog:
         caller: Caller,
         tool: str,
         *,
+        server: str,
         fingerprint: str | None,
         refused: bool,
         outcome: str,
         ms: float,
         arguments: Any,
     ) -> None:
-        """Write the line of a call. `arguments` is the shape of the arguments, without their values."""
+        """Write the line of a call. `arguments` is the shape of the arguments, without their values.
+
+        `server` is the slug of the server, or "" if the tool does not exist for the caller.
+        """
+        self._metrics.record_call(server, outcome, ms)
         self.write(
             "call",
             tenant=caller.tenant,
@@ -161,6 +177,11 @@ class AuditLog:
             return False
 
 
+def audit_file(path: str) -> Path | None:
+    """Return the file that the setting names, or None if it names none."""
+    return Path(path).expanduser() if path not in ("", NOWHERE) else None
+
+
 def read_audit(path: Path) -> Iterator[dict[str, Any]]:
     """Read the lines of the file and of its rotated files, oldest first. Incomplete lines are skipped."""
     paths = [*(_old_file(path, number) for number in range(_MAX_OLD_FILES, 0, -1)), path]
@@ -178,8 +199,17 @@ def read_audit(path: Path) -> Iterator[dict[str, Any]]:
                     yield row
 
 
+def acting_as(caller: Caller) -> None:
+    """Name a caller in the lines of the acts of this request: the acts are theirs, not the process's."""
+    if caller.user or caller.key:
+        name = f"{caller.tenant}/{caller.user or '-'}"
+        _ACTING.set(f"{name} key {caller.key}" if caller.key else name)
+
+
 def operator() -> str:
-    """Return the name of the account that runs this process."""
+    """Return who acts: the caller of the request, or else the account that runs this process."""
+    if acting := _ACTING.get():
+        return acting
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # in a container, the user may have no name

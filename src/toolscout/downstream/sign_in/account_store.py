@@ -8,11 +8,11 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from toolscout.errors import StoreError
-from toolscout.models import ACCOUNT_KIND, Account, Record, Scope
+from toolscout.errors import StoreError, UnreadableAccountError
+from toolscout.models import ACCOUNT_KIND, Account, Record, Scope, UnreadableAccount
 from toolscout.ports import Store
 from toolscout.token_cipher import TokenCipher
 
@@ -21,36 +21,62 @@ _LEASE_PAUSE_S = 0.05
 _PLACE = ("scope", "server", "issuer")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resealed:
+    """What became of the accounts when they were encrypted with a new key."""
+
+    count: int
+    """How many had an older key."""
+    unreadable: tuple[UnreadableAccount, ...]
+    """Those that stay as they are."""
+
+
 class AccountStore:
     """Reads and writes accounts. The cipher is opened on first use, so that a scout without accounts needs no key."""
 
     def __init__(self, store: Store, open_cipher: Callable[[], TokenCipher]) -> None:
+        """Take what returns the cipher with the keys as they are now. It may block, so a thread calls it."""
         self.store = store
         self._open_cipher = open_cipher
         self._opened: TokenCipher | None = None
 
-    @property
-    def _cipher(self) -> TokenCipher:
-        self._opened = self._opened or self._open_cipher()
-        return self._opened
-
     async def find(self, scope: Scope, server: str) -> Account | None:
-        """Return the account of a user at a server."""
+        """Return the account of a user at a server. Raise UnreadableAccountError if it cannot be decrypted."""
         records = await self.store.records(ACCOUNT_KIND, scope, f"{server} ")
-        return self._read(records[0]) if records else None
+        return await self._read(records[0]) if records else None
+
+    async def look_up(self, scope: Scope, server: str) -> Account | UnreadableAccount | None:
+        """Return the account of a user at a server, also one that cannot be decrypted."""
+        records = await self.store.records(ACCOUNT_KIND, scope, f"{server} ")
+        return await self._try_read(records[0]) if records else None
 
     async def find_all(self, scope: Scope | None = None) -> list[Account]:
-        """Return the accounts of one user, or of everybody."""
-        return [self._read(record) for record in await self.store.records(ACCOUNT_KIND, scope)]
+        """Return the accounts of one user, or of everybody, without those that cannot be decrypted."""
+        return [item for item in await self._look_up_all(scope) if isinstance(item, Account)]
+
+    async def find_unreadable(self, scope: Scope | None = None) -> list[UnreadableAccount]:
+        """Return the accounts of one user, or of everybody, that cannot be decrypted."""
+        return [item for item in await self._look_up_all(scope) if isinstance(item, UnreadableAccount)]
 
     @asynccontextmanager
     async def changing(self, scope: Scope, server: str) -> AsyncIterator[None]:
         """Hold the right to change an account, across all tasks and processes that share the store."""
-        name, holder = f"account:{json.dumps([scope.tenant, scope.owner, server])}", secrets.token_hex(8)
-        ends = time.monotonic() + _LEASE_S
+        name = f"account:{json.dumps([scope.tenant, scope.owner, server])}"
+        async with self._leased(name, "another process is changing this account"):
+            yield
+
+    @asynccontextmanager
+    async def rotating(self) -> AsyncIterator[None]:
+        """Hold the right to change the keys of all accounts."""
+        async with self._leased("token_keys", "another process is rotating the key"):
+            yield
+
+    @asynccontextmanager
+    async def _leased(self, name: str, busy: str) -> AsyncIterator[None]:
+        holder, ends = secrets.token_hex(8), time.monotonic() + _LEASE_S
         while not await self.store.lease(name, holder, _LEASE_S):
             if time.monotonic() > ends:
-                raise StoreError("another process is changing this account", hint="try again later")
+                raise StoreError(busy, hint="try again later")
             await asyncio.sleep(_LEASE_PAUSE_S)
         try:
             yield
@@ -60,37 +86,77 @@ class AccountStore:
 
     async def put(self, account: Account) -> None:
         """Store an account. One of the same user and server at another issuer is removed."""
-        record = self.seal(ACCOUNT_KIND, account.scope, f"{account.server} {account.issuer}", _body(account))
-        await self.store.put_records([record])
+        name = f"{account.server} {account.issuer}"
+        await self._put(account.scope, name, _body(account))
         for other in await self.store.records(ACCOUNT_KIND, account.scope, f"{account.server} "):
-            if other.name != record.name:
+            if other.name != name:
                 await self.store.remove_record(ACCOUNT_KIND, account.scope, other.name)
 
-    async def remove(self, account: Account) -> None:
+    async def remove(self, account: Account | UnreadableAccount) -> None:
         """Remove an account."""
         await self.store.remove_record(ACCOUNT_KIND, account.scope, f"{account.server} {account.issuer}")
 
-    async def reseal(self) -> int:
-        """Encrypt all accounts with the newest key. Return how many were encrypted with an older one."""
-        old = [item for item in await self.store.records(ACCOUNT_KIND) if not self._cipher.is_newest(item.body)]
-        for record in old:
-            body = self.unseal(record)
-            await self.store.put_records([self.seal(ACCOUNT_KIND, record.scope, record.name, body)])
-        return len(old)
+    async def reseal(self) -> Resealed:
+        """Encrypt all accounts with the newest key. Those that cannot be decrypted stay as they are."""
+        done = [await self._reseal(record) for record in await self.store.records(ACCOUNT_KIND)]
+        unreadable = tuple(item for item in done if isinstance(item, UnreadableAccount))
+        return Resealed(count=done.count(True), unreadable=unreadable)
 
-    def seal(self, kind: str, scope: Scope, name: str, body: Mapping[str, Any]) -> Record:
-        """Return an encrypted record, which can be opened in its own place only."""
-        return Record(kind=kind, scope=scope, name=name, body=self._cipher.seal(body, _place(kind, scope, name)))
+    async def seal(self, kind: str, scope: Scope, name: str, body: Mapping[str, Any]) -> Record:
+        """Return a record that is encrypted with the newest key, and can be opened in its own place only."""
+        cipher = await self._reopened()
+        return Record(kind=kind, scope=scope, name=name, body=cipher.seal(body, _place(kind, scope, name)))
 
-    def unseal(self, record: Record) -> dict[str, Any]:
+    async def unseal(self, record: Record) -> dict[str, Any]:
         """Decrypt a record. The key may have been rotated since it was read."""
-        if not self._cipher.knows(record.body):
-            self._opened = None
-        return self._cipher.open(record.body, _place(record.kind, record.scope, record.name))
+        cipher = self._opened
+        if cipher is None or not cipher.knows(record.body):
+            cipher = await self._reopened()
+        return cipher.open(record.body, _place(record.kind, record.scope, record.name))
 
-    def _read(self, record: Record) -> Account:
+    async def _reopened(self) -> TokenCipher:
+        self._opened = await asyncio.to_thread(self._open_cipher)
+        return self._opened
+
+    async def _put(self, scope: Scope, name: str, body: Mapping[str, Any]) -> None:
+        """Store an account with the newest key. If that was replaced meanwhile, its rotation may have missed it."""
+        sealed: Mapping[str, Any] = {}
+        while not (await self._reopened()).is_newest(sealed):
+            record = await self.seal(ACCOUNT_KIND, scope, name, body)
+            await self.store.put_records([record])
+            sealed = record.body
+
+    async def _reseal(self, listed: Record) -> bool | UnreadableAccount:
+        """Encrypt one account again, as it is now. Return whether it had an older key."""
+        server, _, _ = listed.name.partition(" ")
+        async with self.changing(listed.scope, server):
+            records = await self.store.records(ACCOUNT_KIND, listed.scope, listed.name)
+            record = next((item for item in records if item.name == listed.name), None)
+            if record is None or (await self._reopened()).is_newest(record.body):
+                return False
+            try:
+                await self._put(record.scope, record.name, await self.unseal(record))
+            except UnreadableAccountError as error:
+                return _unreadable(record, error)
+        return True
+
+    async def _look_up_all(self, scope: Scope | None) -> list[Account | UnreadableAccount]:
+        return [await self._try_read(record) for record in await self.store.records(ACCOUNT_KIND, scope)]
+
+    async def _try_read(self, record: Record) -> Account | UnreadableAccount:
+        try:
+            return await self._read(record)
+        except UnreadableAccountError as error:
+            return _unreadable(record, error)
+
+    async def _read(self, record: Record) -> Account:
         server, _, issuer = record.name.partition(" ")
-        return Account(scope=record.scope, server=server, issuer=issuer, **self.unseal(record))
+        return Account(scope=record.scope, server=server, issuer=issuer, **await self.unseal(record))
+
+
+def _unreadable(record: Record, error: UnreadableAccountError) -> UnreadableAccount:
+    server, _, issuer = record.name.partition(" ")
+    return UnreadableAccount(scope=record.scope, server=server, issuer=issuer, reason=error.message)
 
 
 def _body(account: Account) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import httpx2
 from mcp.client.auth.utils import union_scopes
 
 from toolscout.downstream.sign_in.flow import client_for
-from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient, json_object
+from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient, IssuerDownError, json_object
 from toolscout.downstream.sign_in.token_requests import TokenRefusedError, post_form, request_token
 from toolscout.errors import SignInError
 from toolscout.models import Account, Scope
@@ -64,11 +64,13 @@ async def sign_in_with_device(
     form = {"scope": requested} if requested else {}
     response = await post_form(http, account, issuer.device_endpoint, form)
     shown, device_code, pause_s, lasts_s = _read(response, title)
-    http.check_endpoint(shown.link, "device page")
+    for link in (shown.link, shown.whole_link):
+        if link is not None:
+            http.check_endpoint(link, "device page")
     show(shown)
     ends = time.monotonic() + lasts_s
     while time.monotonic() < ends:
-        await asyncio.sleep(pause_s)
+        await asyncio.sleep(min(pause_s, ends - time.monotonic()))
         try:
             return await request_token(http, account, {"grant_type": GRANT, "device_code": device_code})
         except TokenRefusedError as error:
@@ -78,6 +80,8 @@ async def sign_in_with_device(
                 raise SignInError(f"the sign-in to {title} was declined", hint="begin again") from None
             elif error.error != "authorization_pending":
                 raise
+        except IssuerDownError:
+            pause_s *= 2
     raise SignInError("nobody entered the code in time", hint="begin again")
 
 
@@ -95,8 +99,8 @@ def _read(response: httpx2.Response, title: str) -> tuple[DeviceCode, str, float
         whole_link=whole if isinstance(whole, str) else None,
     )
     pause_s = max(_number(body.get("interval"), 5.0), _LEAST_PAUSE_S)
-    return shown, str(texts["device_code"]), pause_s, min(_number(body.get("expires_in"), 600.0), _MOST_S)
+    return shown, str(texts["device_code"]), pause_s, _number(body.get("expires_in"), 600.0)
 
 
 def _number(value: object, default: float) -> float:
-    return float(value) if isinstance(value, (int, float)) and value > 0 else default
+    return float(min(value, _MOST_S)) if isinstance(value, (int, float)) and value > 0 else default

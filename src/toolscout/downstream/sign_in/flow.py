@@ -23,7 +23,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import AnyUrl
 
 from toolscout.config import ServerConfig
-from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient
+from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient, secret_method
 from toolscout.downstream.sign_in.token_requests import request_token
 from toolscout.errors import SignInError
 from toolscout.models import Account, Scope
@@ -124,8 +124,7 @@ async def client_for(
     if oauth is not None and oauth.client_id:
         return OAuthClientInformationFull(
             client_id=oauth.client_id,
-            client_secret=oauth.client_secret or None,
-            token_endpoint_auth_method=_secret_method(issuer.metadata) if oauth.client_secret else "none",
+            token_endpoint_auth_method=secret_method(issuer.metadata) if oauth.client_secret else "none",
         )
     if metadata_url and should_use_client_metadata_url(issuer.metadata, metadata_url):
         return create_client_info_from_metadata_url(metadata_url, [AnyUrl(redirect_uri)])
@@ -206,8 +205,3 @@ async def finish(http: IssuerClient, pending: PendingSignIn, answer: Mapping[str
         signed_in_at=time.time(),
     )
     return await request_token(http, account, form)
-
-
-def _secret_method(metadata: OAuthMetadata) -> str:
-    offered = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
-    return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"

@@ -29,7 +29,8 @@ from pydantic import ValidationError
 
 from toolscout.config import ServerConfig
 from toolscout.downstream.egress import origin_of
-from toolscout.downstream.http_client import describe, issuer_transport, named_origins, unlogged
+from toolscout.downstream.http_body import describe
+from toolscout.downstream.http_client import issuer_transport, private_origins, unlogged
 from toolscout.errors import ServerUnavailableError, SignInError
 from toolscout.settings import Settings
 
@@ -62,6 +63,10 @@ class Issuer:
     device_endpoint: str | None = None
 
 
+class IssuerDownError(SignInError):
+    """The issuer does not answer, or answers that it failed. It may answer later."""
+
+
 class IssuerClient(httpx2.AsyncClient):
     """The client for all requests of signing in. It sends none of the config's headers, which are the server's."""
 
@@ -69,6 +74,7 @@ class IssuerClient(httpx2.AsyncClient):
         transport = issuer_transport(config, settings)
         super().__init__(transport=transport, timeout=settings.connect_timeout_s, trust_env=False)
         self.config = config
+        self._private = private_origins(config, settings)
 
     async def fetch(self, request: httpx2.Request, whom: str) -> httpx2.Response:
         """Send a request and read the answer. Raise SignInError when there is none."""
@@ -78,14 +84,13 @@ class IssuerClient(httpx2.AsyncClient):
         except ServerUnavailableError as error:
             raise SignInError(f"{whom} cannot be used: {error.message}", hint=error.hint) from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
-            raise SignInError(f"{whom} cannot be reached: {describe(error)}", hint="try again later") from error
+            raise IssuerDownError(f"{whom} cannot be reached: {describe(error)}", hint="try again later") from error
 
-    def check_endpoint(self, url: str, what: str) -> str:
-        """Return an address that an issuer names, or raise SignInError if a token could be read on its way there."""
-        own = self.config.private and origin_of(url) in named_origins(self.config)
-        if urlsplit(url).scheme != "https" and not (own and urlsplit(url).scheme == "http"):
+    def check_endpoint(self, url: str, what: str) -> None:
+        """Raise SignInError if an address that an issuer names is none, or a token could be read on its way there."""
+        scheme = _scheme_of(url)
+        if scheme != "https" and not (scheme == "http" and origin_of(url) in self._private):
             raise SignInError(f"the {what} of {self.config.title} is not an https address", hint="ask its operator")
-        return url
 
 
 async def challenge_of(client: IssuerClient) -> httpx2.Response | None:
@@ -116,7 +121,7 @@ async def discover(client: IssuerClient, challenge: httpx2.Response | None) -> I
     if named and advertised and not any(issuers_match(named, url) for url in advertised):
         raise SignInError(f"{config.title} names another issuer than its config", hint="correct `issuer`, or remove it")
     chosen = next((url for url in advertised if not named or issuers_match(named, url)), named)
-    metadata, device_endpoint = await _authorization_server(client, chosen)
+    metadata, device_endpoint = await authorization_server(client, chosen)
     for what, url in (
         ("authorization endpoint", metadata.authorization_endpoint),
         ("token endpoint", metadata.token_endpoint),
@@ -167,7 +172,7 @@ async def _protected_resource(
         client.check_endpoint(url, "metadata address")
         response = await client.fetch(create_oauth_metadata_request(url), f"the metadata of {config.title}")
         if response.status_code >= _SERVER_ERROR:
-            raise SignInError(
+            raise IssuerDownError(
                 f"the metadata of {config.title} cannot be read: it answered {response.status_code}",
                 hint="try again later",
             )
@@ -184,13 +189,17 @@ async def _protected_resource(
     return None
 
 
-async def _authorization_server(client: IssuerClient, issuer: str | None) -> tuple[OAuthMetadata, str | None]:
+async def authorization_server(client: IssuerClient, issuer: str | None) -> tuple[OAuthMetadata, str | None]:
     """Return the metadata of an issuer, or of the server's own origin if none is named, and the device endpoint."""
     config = client.config
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, config.url):
         client.check_endpoint(url, "issuer")
         response = await client.fetch(create_oauth_metadata_request(url), f"the issuer of {config.title}")
         if response.status_code >= _SERVER_ERROR:
+            if issuer:
+                raise IssuerDownError(
+                    f"the issuer of {config.title} failed: it answered {response.status_code}", hint="try again later"
+                )
             break
         document = json_object(response.content) if response.status_code == _OK else {}
         try:
@@ -209,10 +218,28 @@ async def _authorization_server(client: IssuerClient, issuer: str | None) -> tup
             ) from None
         device = document.get("device_authorization_endpoint")
         return metadata, device if isinstance(device, str) else None
+    if issuer:
+        raise SignInError(f"the issuer of {config.title} publishes no metadata", hint="check its address")
     raise SignInError(
         f"{config.title} does not say where to sign in",
         hint='if it needs a key, put it into "headers" of its config',
     )
+
+
+def secret_method(metadata: OAuthMetadata) -> str:
+    """Return how a client with a secret authenticates to an issuer."""
+    offered = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
+    return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
+
+
+def _scheme_of(url: str) -> str:
+    """Return the scheme of an address, or "" if it is none that a request can be sent to."""
+    try:
+        parts = urlsplit(url)
+        usable = httpx2.URL(url).host and parts.port != 0
+    except (ValueError, httpx2.InvalidURL):
+        return ""
+    return parts.scheme if usable else ""
 
 
 def json_object(body: bytes) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import httpx2
 import jwt
 
 from toolscout.errors import AuthError
-from toolscout.gateway.address import is_loopback
+from toolscout.loopback import is_loopback
 
 TTL_S = 600.0
 """The age at which keys are fetched again."""
@@ -89,9 +89,7 @@ class KeySet:
     async def _fetch(self) -> dict[str, jwt.PyJWK]:
         async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client:
             if not self._url:
-                metadata = await _read(client, f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-                if metadata.get("issuer") != self._issuer:
-                    raise ValueError("the metadata belongs to another issuer")
+                metadata = await read_metadata(client, self._issuer)
                 self._url = _require_safe(str(metadata["jwks_uri"]))
             document = await _read(client, self._url)
         usable = [item for item in document["keys"] if _is_signing_key(item)]
@@ -109,6 +107,14 @@ def _require_safe(url: str) -> str:
     if not is_safe(url):
         raise ValueError("the keys are not published over https")
     return url
+
+
+async def read_metadata(client: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:
+    """Return the metadata of an issuer. Raise ValueError if they belong to another one."""
+    metadata = await _read(client, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    if metadata.get("issuer") != issuer:
+        raise ValueError("the metadata belongs to another issuer")
+    return metadata
 
 
 def _is_signing_key(item: Any) -> bool:

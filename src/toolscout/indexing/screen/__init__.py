@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolscout.indexing.screen.classifier import LEARNED, OrderEvidence, find_order, load_weights, subject_of
+from toolscout.indexing.screen.classifier import LEARNED, OrderEvidence, find_order, load_weights, subject_of_strings
 from toolscout.indexing.screen.rules import ScreenRule, load_rules, screen_version
 from toolscout.indexing.screen.texts import END, UNREAD, Reading, Texts, readings, visible
 from toolscout.models import Finding, Tool
@@ -33,7 +33,6 @@ def screen_tool(tool: Tool) -> tuple[Finding, ...]:
         if rule.raw and (span := rule.raw(texts.raw)):
             findings[rule.id] = _finding(rule, texts, Reading("", texts.raw, frozenset()), span)
     worded: dict[str, Finding] = {}
-    subject = subject_of(tool.name, tool.title, tool.description)
     paths = texts.paths
     best: OrderEvidence | None = None
     for reading in readings(texts.raw, rule_set.stems):
@@ -43,7 +42,8 @@ def screen_tool(tool: Tool) -> tuple[Finding, ...]:
             rule, pattern = rule_set.patterns[number]
             if rule.id not in worded and (span := pattern.find(reading.stems, reading.text)):
                 worded[rule.id] = _finding(rule, texts, reading, span)
-        evidence = find_order(reading.text.split(END), paths, subject)
+        strings = reading.text.split(END)
+        evidence = find_order(strings, paths, subject_of_strings(strings, paths))
         if evidence and (best is None or evidence.score > best.score):
             best = evidence
     if best and best.score >= weights.untrusted:

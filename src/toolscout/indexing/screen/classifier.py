@@ -96,6 +96,12 @@ def subject_of(name: str, title: str, description: str) -> frozenset[str]:
     return concepts_of(label).union(concept for _, concept in opening.hits)
 
 
+def subject_of_strings(strings: Sequence[str], paths: Sequence[tuple[str, ...]]) -> frozenset[str]:
+    """Return the subject of a definition as it is read: a disguise of its opening must not hide what it is about."""
+    labels = {path: text for path, text in zip(paths, strings, strict=True) if len(path) == 1}
+    return subject_of(*(labels.get((name,), "") for name in ("name", "title", "description")))
+
+
 def places(strings: Sequence[str], paths: Sequence[tuple[str, ...]]) -> Iterator[tuple[int, str, list[Sentence]]]:
     """Yield the number, the place and the sentences of each string. The name of a parameter belongs to its text."""
     for number, (text, path) in enumerate(zip(strings, paths, strict=True)):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from difflib import SequenceMatcher, unified_diff
 from typing import Any, Literal
+
+from toolscout.models import Change
 
 _CONTEXT = 2
 _SHORT = 3
@@ -48,6 +51,36 @@ def unified(diffs: list[FieldDiff]) -> list[str]:
     return [
         text for item in diffs for text in (f"# {item.field}", *(sign[line.kind] + line.text for line in item.lines))
     ]
+
+
+def state_of(change: Change) -> str:
+    """Return the state of a tool in one or two words."""
+    if change.verdict == "kept_out":
+        return "kept out"
+    if change.quarantine_reason:
+        poisoned = any(item.severity == "quarantine" for item in change.findings)
+        return "withheld" if change.changed and not poisoned else "quarantined"
+    return "changed"
+
+
+def change_row(change: Change) -> dict[str, Any]:
+    """Return a change as JSON, with the diff of the two definitions."""
+    return {
+        "key": change.key,
+        "version": change.version,
+        "approve": change.approval,
+        "tenant": change.scope.tenant,
+        "user": change.scope.owner,
+        "state": state_of(change),
+        "waits": change.waits,
+        "held": change.quarantine_reason,
+        "changed": change.changed,
+        "pinned_at": datetime.fromtimestamp(change.at, UTC).isoformat(timespec="seconds"),
+        "findings": [asdict(item) for item in change.findings],
+        "before": change.before,
+        "after": change.after,
+        "diff": unified(compare(change.before, change.after)) if change.before is not None else [],
+    }
 
 
 def visible(char: str) -> str:

@@ -1,0 +1,93 @@
+"""The search of the MCP gateway registry, in its shape, so that its users can switch without a change of their code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from toolscout.api import response_bodies
+from toolscout.api.callers import Anyone, Requester
+from toolscout.api.json_answers import json_answer
+from toolscout.api.request_bodies import SemanticSearchBody
+from toolscout.errors import EmptyQueryError, UnknownTagError
+from toolscout.models import Answer, ServerStatus, ToolMatch
+
+router = APIRouter(tags=["compatibility"])
+
+_KINDS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
+_MOST_TOOLS_PER_SERVER = 5
+
+
+@router.post("/api/search/semantic", responses=response_bodies.SEMANTIC, summary="Search, in another system's shape")
+async def search_semantic(body: SemanticSearchBody, who: Anyone) -> Response:
+    """Find tools, and the servers that they belong to. A tool must have all `tags`. Other kinds are always empty."""
+    try:
+        answer = await _find(body, who)
+    except UnknownTagError:  # that system finds nothing then
+        return json_answer(_in_its_shape(body, (), "hybrid", {}))
+    servers = {item.server: item for item in await who.visible_servers()}
+    mode = "lexical-only" if answer.metadata.degraded else "hybrid"
+    return json_answer(_in_its_shape(body, answer[: body.max_results], mode, servers))
+
+
+async def _find(body: SemanticSearchBody, who: Requester) -> Answer:
+    tags = [tag.removeprefix("#") for tag in body.tags or []]
+    if body.query.strip():
+        return await who.scout.search_tools(body.query, tags, body.max_results, match="all", caller=who.caller)
+    if tags:
+        return await who.scout.find_by_tags(tags, "all", caller=who.caller)
+    raise EmptyQueryError("there is neither a query nor a tag", hint="say what the tool should do")
+
+
+def _in_its_shape(
+    body: SemanticSearchBody, matches: Sequence[ToolMatch], mode: str, servers: Mapping[str, ServerStatus]
+) -> dict[str, Any]:
+    kinds = body.entity_types or ["mcp_server", "tool"]
+    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _KINDS}
+    if "tool" in kinds:
+        rows["tools"] = [_tool(match) for match in matches]
+    if "mcp_server" in kinds:
+        by_server: dict[str, list[ToolMatch]] = {}
+        for match in matches:
+            by_server.setdefault(match.tool.server, []).append(match)
+        rows["servers"] = [_server(key, found, servers.get(key)) for key, found in by_server.items()]
+    totals = {f"total_{kind}": len(found) for kind, found in rows.items()}
+    return {"query": body.query, "search_mode": mode, **rows, **totals}
+
+
+def _hit(match: ToolMatch) -> dict[str, Any]:
+    return {
+        "relevance_score": min(max(match.score or 0.0, 0.0), 1.0),
+        "match_context": f"fit: {match.fit}" if match.fit else None,
+    }
+
+
+def _tool(match: ToolMatch) -> dict[str, Any]:
+    tool = match.tool
+    return {
+        "server_path": f"/{tool.server}",
+        "server_name": tool.server_title or tool.server,
+        "tool_name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        **_hit(match),
+    }
+
+
+def _server(key: str, matches: Sequence[ToolMatch], status: ServerStatus | None) -> dict[str, Any]:
+    """Return a server with its best tools. It is as relevant as the best of them."""
+    tools = [_tool(match) for match in matches[:_MOST_TOOLS_PER_SERVER]]
+    names = ("tool_name", "description", "inputSchema", "relevance_score", "match_context")
+    return {
+        "path": f"/{key}",
+        "server_name": tools[0]["server_name"],
+        "description": None,
+        "tags": [],
+        "num_tools": status.tools if status else len(matches),
+        "is_enabled": status is None or status.state != "disabled",
+        **_hit(matches[0]),
+        "matching_tools": [{name: tool[name] for name in names} for tool in tools],
+    }
