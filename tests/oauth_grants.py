@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import secrets
 import time
 from collections import Counter
@@ -121,7 +122,7 @@ class Device:
     request: Request
     user_code: str
     ends: float
-    asked: float = 0.0
+    asked: float = -math.inf
     user: str = ""
     denied: bool = False
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from knobs import cases
+
 BIN = Path(sys.executable).parent
-EXAMPLES = max(int(os.environ.get("TOOLSCOUT_TEST_CASES", "10000")) // 2_000, 1)
+EXAMPLES = max(cases(10_000) // 2_000, 1)
 
 
 async def run(*command: str | Path, **options: Any) -> str:

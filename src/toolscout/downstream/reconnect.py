@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -57,7 +58,7 @@ class ReconnectingSession:
         self._on_change = on_change
         self._on_alive = on_alive
         self._signed_in = signed_in
-        self._checked_at = 0.0
+        self._checked_at = -math.inf
         self._current: SessionTask | None = None
         self._checking = False
         self._tasks: set[asyncio.Task[None]] = set()
