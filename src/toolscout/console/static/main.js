@@ -67,11 +67,12 @@ function Page() {
     <${Toasts} />`;
 }
 
-// Signs in with the one-time token of the address, if it has one, and takes it out of the address.
+// The one-time token of the address, if it has one. It is read, and taken out of the address, before anything is drawn.
+const token = new URLSearchParams(location.hash.slice(1)).get("sign-in");
+if (token) history.replaceState(null, "", "#/overview");
+
 async function useLink() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("sign-in");
   if (!token) return;
-  history.replaceState(null, "", "#/overview");
   try {
     await send("POST", "/console/session", { body: { proof: proof(), token } });
   } catch (error) {
