@@ -51,6 +51,15 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def listens(port: int) -> bool:
+    """Tell whether somebody listens on a port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
 @contextmanager
 def listening(command: list[str], port: int) -> Iterator[str]:
     """Run a server until the end of the block; give its address when it listens."""
@@ -58,7 +67,7 @@ def listening(command: list[str], port: int) -> Iterator[str]:
     try:
         ends = time.monotonic() + START_S
         while time.monotonic() < ends and process.poll() is None:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            if listens(port):
                 yield f"http://127.0.0.1:{port}/mcp"
                 return
             time.sleep(0.05)

@@ -71,7 +71,7 @@ class Settings:
     """The length of a remote model's vectors. If 0, it is taken from the first answer."""
 
     embed_threads: int = 2
-    """How many threads the built-in model may use."""
+    """How many threads the built-in model may use: one for each text, and all for a long query that comes alone."""
 
     embed_timeout_s: float = 10.0
     """How long a remote embedder may take for one request."""

@@ -308,3 +308,28 @@ async def test_half_a_request_does_not_hold_a_connection(start, monkeypatch):
                 writer.write(rest)
                 assert await reader.read() == b""
             writer.close()
+
+
+@guarantee("load:clients")
+async def test_an_idle_connection_is_kept_unless_its_last_request_was_refused(monkeypatch):
+    monkeypatch.setattr(http_listener, "_REFUSED_KEPT_S", 0.1)
+
+    async def app(scope, _receive, send):
+        status = 200 if scope["path"] == "/open" else 401
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask(path):
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+        writer.write(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path)
+        await reader.readuntil(b"\r\n\r\n")
+        return reader, writer
+
+    with http_listener.bind("127.0.0.1", 0) as listener:
+        async with http_listener.serve_in_background(app, listener), asyncio.timeout(20):
+            kept, refused = await ask(b"/open"), await ask(b"/secret")
+            assert await refused[0].read() == b""
+            kept[1].write(b"GET /open HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200" in await kept[0].readuntil(b"\r\n\r\n")
+            kept[1].close()
+            refused[1].close()

@@ -3,6 +3,9 @@
 The model gets one text at a time. It quantises activations for a whole batch, so in a batch the vector of a text would
 depend on the other texts. Alone, it is the same in every process and in every order of indexing. On two cores, two
 threads with one text each are as fast as padded batches.
+
+Only a long query that comes alone gets several threads. A short one takes a millisecond on one, and threads that wait
+for one another cost several times that. Where queries come side by side, each has its own thread.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
 _REPORT_EVERY = 64
+_LONG_TOKENS = 64
+"""From this length on, a query is faster with several threads."""
 
 
 class BuiltinEmbedder:
@@ -35,6 +40,7 @@ class BuiltinEmbedder:
         self._load_lock = threading.Lock()
         self._loaded: dict[int, tuple[Any, Any]] = {}
         self._threads = max(1, threads)
+        self._queries = 0
         # Documents and queries have separate threads, so that a search does not wait for indexing.
         self._query_threads = ThreadPoolExecutor(self._threads, "toolscout-embed-query")
         self._document_threads = ThreadPoolExecutor(self._threads, "toolscout-embed-document")
@@ -52,7 +58,11 @@ class BuiltinEmbedder:
     async def embed_queries(self, texts: Sequence[str]) -> FloatArray:
         """Return one unit vector for each query."""
         prompts = [self.manifest.query_template.format(text=text) for text in texts]
-        return await self._embed(prompts, self.manifest.query_max_tokens, self._query_threads, None)
+        self._queries += len(prompts)
+        try:
+            return await self._embed(prompts, self.manifest.query_max_tokens, self._query_threads, None)
+        finally:
+            self._queries -= len(prompts)
 
     async def embed_documents(self, documents: Sequence[Document], progress: Progress | None = None) -> FloatArray:
         """Return one unit vector for each document."""
@@ -70,26 +80,25 @@ class BuiltinEmbedder:
     ) -> FloatArray:
         import numpy as np
 
-        run = asyncio.get_running_loop().run_in_executor
-        if len(texts) == 1 and pool is self._query_threads:
-            # A single query is fastest with all threads inside the model. Several texts are fastest with one each.
-            return (await run(pool, self._embed_one, texts[0], max_tokens, self._threads))[None]
+        run, is_query = asyncio.get_running_loop().run_in_executor, pool is self._query_threads
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), _REPORT_EVERY):
             batch = texts[start : start + _REPORT_EVERY]
-            rows = await asyncio.gather(*(run(pool, self._embed_one, text, max_tokens, 1) for text in batch))
+            rows = await asyncio.gather(*(run(pool, self._embed_one, text, max_tokens, is_query) for text in batch))
             vectors[start : start + len(batch)] = rows
             if progress:
                 progress(start + len(batch), len(texts))
         return vectors
 
-    def _embed_one(self, text: str, max_tokens: int, threads: int) -> FloatArray:
+    def _embed_one(self, text: str, max_tokens: int, is_query: bool) -> FloatArray:
         import numpy as np
 
-        tokenizer, session = self._load(threads)
+        tokenizer, session = self._load(1)
         ids = tokenizer.encode(text).ids
         if len(ids) > max_tokens:
             ids = [*ids[: max_tokens - 1], ids[-1]]
+        if is_query and len(ids) >= _LONG_TOKENS and self._queries == 1:
+            _, session = self._load(self._threads)
         inputs = np.array([ids], dtype=np.int64)
         output: FloatArray = session.run(None, {"input_ids": inputs, "attention_mask": np.ones_like(inputs)})[0][0]
         if len(output) != self.dimension:
@@ -125,6 +134,8 @@ def load_model(manifest: Manifest, threads: int) -> tuple[Any, Any]:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        # Threads wait for one another by spinning while a text is embedded, which is fastest, but not after that.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
         model = str(manifest.folder / "model.onnx")
         return tokenizer, onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except EmbedderError:

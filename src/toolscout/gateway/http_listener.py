@@ -13,7 +13,7 @@ import h11
 import uvicorn
 from h11 import LocalProtocolError
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from toolscout.errors import SettingError
@@ -21,7 +21,13 @@ from toolscout.errors import SettingError
 HEADERS_S = 20.0
 """How long the rest of a request may take once it has begun, its body included."""
 
+KEPT_S = 650.0
+"""How long an idle connection is kept: longer than load balancers do, so that none is closed while a request comes."""
+
+_REFUSED_KEPT_S = 5.0
 _JOINED_BYTES = 65_536
+_ACCEPTED = "toolscout.accepted"
+_ERROR = 400
 
 _log = logging.getLogger("toolscout")
 
@@ -83,8 +89,9 @@ class PatientProtocol(H11Protocol):
         self._expect()
 
     def on_response_complete(self) -> None:
-        """Send the response, and go on with the next request."""
+        """Send the response, and go on with the next request. After a refusal, the connection is not kept for long."""
         self._joined.flush()
+        self.timeout_keep_alive = KEPT_S if _ACCEPTED in self.cycle.scope else _REFUSED_KEPT_S
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -128,7 +135,7 @@ class PatientProtocol(H11Protocol):
 def make_server(app: ASGIApp, *, grace_s: int) -> SignalFreeServer:
     """Build the server of an application. When it stops, it waits `grace_s` for open requests."""
     config = uvicorn.Config(
-        _ignore_broken_clients(app),
+        _marking_accepted(app),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -139,12 +146,17 @@ def make_server(app: ASGIApp, *, grace_s: int) -> SignalFreeServer:
     return SignalFreeServer(config)
 
 
-def _ignore_broken_clients(app: ASGIApp) -> ASGIApp:
-    """Log no error when a client disconnects early or sends garbage after its request."""
+def _marking_accepted(app: ASGIApp) -> ASGIApp:
+    """Mark requests that are not refused. Log no error when a client disconnects early or sends garbage after one."""
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_marked(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < _ERROR:
+                scope[_ACCEPTED] = True
+            await send(message)
+
         try:
-            await app(scope, receive, send)
+            await app(scope, receive, send_marked)
         except* (LocalProtocolError, ClientDisconnect):
             _log.debug("a client closed its connection early")
 
