@@ -103,7 +103,7 @@ def report(found: dict[str, Any]) -> str:
             "# Under load",
             "`python -m benchmarks.load`, on " + ", ".join(f"{k} {v}" for k, v in found["machine"].items()),
             "14.7k tools. Each client has one connection and sends one request after the other. Clients and"
-            "\nservers share the machine. `CPU` is the processor time of the server for one answer; `refused` are answers with 429.",
+            "\nservers share the machine. `CPU` is the time of the server for one answer. `refused` means 429.",
             table,
         ]
     )

@@ -86,7 +86,7 @@ def fill_sqlite(path: str, corpus: Corpus, size: int, tenants: int) -> None:
     db.execute("BEGIN")
     for servers, tools, hashes, vectors in blocks(corpus, size, tenants):
         db.executemany("INSERT OR IGNORE INTO servers VALUES (?, ?, ?, ?, ?)", servers)
-        db.executemany("INSERT INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", tools)
+        db.executemany("INSERT INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)", tools)
         now = time.time()
         halves = vectors.astype("<f2")
         made = ((corpus.model_id, text, half.tobytes(), now) for text, half in zip(hashes, halves, strict=True))

@@ -58,7 +58,7 @@ def grown(base: dict[str, Any], size: int) -> Segment:
         model_id=base["model_id"],
         facets=[facets[i] for i in order],
         definitions=[base["definitions"][rows_of[i]] for i in order],
-        words=InvertedIndex([packed[i] for i in order]),
+        words=InvertedIndex.from_packed([packed[i] for i in order]),
         vectors=VectorIndex(matrix[order], exact_rows=Settings().exact_rows),
     )
 

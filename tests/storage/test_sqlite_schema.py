@@ -85,8 +85,8 @@ def _back_to_schema_1(path: Path) -> None:
         tables = ("catalogue", "servers", "tools", "switches", "vectors")
         rows_of = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
         rows_of["servers"] = [(tenant, *rest) for tenant, _, *rest in rows_of["servers"]]
-        rows_of["tools"] = [(tenant, key, owner, *rest) for tenant, owner, key, *rest in rows_of["tools"]]
-        rows_of["switches"] = [(tenant, *rest) for tenant, _, *rest in rows_of["switches"]]
+        rows_of["tools"] = [(tenant, key, owner, *rest) for tenant, owner, key, *rest, _ in rows_of["tools"]]
+        rows_of["switches"] = [(tenant, *rest) for tenant, _, *rest, _ in rows_of["switches"]]
         for name in (*tables[::-1], "scopes", "leases", "records", "gone_pins"):
             db.execute(f"DROP TABLE {name}")
         db.executescript(schema.MIGRATIONS[0])

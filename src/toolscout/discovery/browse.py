@@ -70,7 +70,7 @@ class Browser:
         visible = await self.store.facets(caller, Filter())
         tool = next((item for item in visible if item.key == name), None)
         if tool is None:
-            raise tool_not_found(name, visible)
+            raise await tool_not_found(name, visible)
         similarity = {item.key: cosine for item, cosine in await self.store.similar(caller, name, _NEAREST)}
         related = rank_related(tool, visible, similarity)
         ranking = Ranking(best=related[:limit], matched=len(related))
@@ -87,7 +87,7 @@ class Browser:
         present = [tools[key] for key in keys if key in tools]
         visible = await self.store.facets(caller, Filter()) if len(present) < len(keys) else ()
         unknown = [key for key in keys if key not in tools]
-        errors = [tool_not_found(key[:_MAX_UNKNOWN_CHARS], visible) for key in unknown[:_MAX_SUGGESTED]]
+        errors = [await tool_not_found(key[:_MAX_UNKNOWN_CHARS], visible) for key in unknown[:_MAX_SUGGESTED]]
         if not present:
             raise errors[0]
         overview = await self.store.overview(caller)

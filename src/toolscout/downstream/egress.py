@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, cast
 
 import httpcore2
@@ -157,12 +159,18 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         await self._inner.sleep(seconds)
 
 
+@cache
+def _tls_context() -> ssl.SSLContext:
+    """Read the certificates of the issuers once. For each server, that would take most of the time of a start."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """An HTTP transport whose every connection, redirects included, goes through the check."""
 
     def __init__(self, *, private: bool, origins: Collection[Origin] | None = None, connections: int = 24) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpx2.create_ssl_context(trust_env=False),
+            ssl_context=_tls_context(),
             network_backend=CheckedBackend(private=private, origins=origins),
             max_connections=connections,
             keepalive_expiry=_IDLE_S,

@@ -64,7 +64,7 @@ class CallPipeline:
             try:
                 tool = (await self.store.tools(caller, [key])).get(key)
                 if tool is None:
-                    raise tool_not_found(key, await self.store.facets(caller, Filter()))
+                    raise await tool_not_found(key, await self.store.facets(caller, Filter()))
                 current.rename(f"execute_tool {tool.key}")
                 current.set({"gen_ai.tool.name": tool.name, "toolscout.server": tool.server})
                 self._check_policy(caller, tool)

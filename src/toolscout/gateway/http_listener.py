@@ -21,10 +21,10 @@ from toolscout.errors import SettingError
 HEADERS_S = 20.0
 """How long the rest of a request may take once it has begun, its body included."""
 
-KEPT_S = 650.0
+KEPT_S = 650
 """How long an idle connection is kept: longer than load balancers do, so that none is closed while a request comes."""
 
-_REFUSED_KEPT_S = 5.0
+_REFUSED_KEPT_S = 5
 _JOINED_BYTES = 65_536
 _ACCEPTED = "toolscout.accepted"
 _ERROR = 400

@@ -86,7 +86,7 @@ class Access:
         """
         tool = (await self._store.tools(caller, [key])).get(key)
         if tool is None:
-            raise tool_not_found(key, await self._store.facets(caller, Filter()))
+            raise await tool_not_found(key, await self._store.facets(caller, Filter()))
         self._audit.write(
             "feedback",
             tenant=caller.tenant,

@@ -48,7 +48,7 @@ class Decisions:
         """Switch tools on or off, all or none. It waits for no lease: a tool can be switched off at any time."""
         for key in keys:
             if key not in await self._store.stamps(scope, split_key(key)[0]):
-                raise tool_not_found(key, await self._store.stored_tools(scope))
+                raise await tool_not_found(key, await self._store.stored_tools(scope))
         for key in keys:
             await self._store.set_enabled(scope, key, enabled)
             self._audit.write_act("tools.enable" if enabled else "tools.disable", scope, tool=key)

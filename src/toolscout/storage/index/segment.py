@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from toolscout.storage.index.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from toolscout.models import BoolArray, FloatArray, RowArray
+
+_MOST_CHANGED = 2_000
+"""Of more changed tools than this, reading the whole scope is faster than working them in."""
 
 
 class Segment:
@@ -62,9 +65,41 @@ class Segment:
             model_id=model_id,
             facets=[read_facets(*row[:6]) for row in rows],
             definitions=[row[6] for row in rows],
-            words=InvertedIndex([row[7] for row in rows]),
+            words=InvertedIndex.from_packed([row[7] for row in rows]),
             vectors=VectorIndex(_matrix([row[8] for row in rows], model_id, where), exact_rows=exact_rows),
         )
+
+    def can_replace(self, keys: Sequence[str], changed: Collection[str]) -> bool:
+        """Tell whether `with_changes` is worth it: whether few tools changed, and there are vectors or none come."""
+        return bool(keys) and len(changed) <= _MOST_CHANGED and (self.vectors.matrix.shape[1] > 0 or not changed)
+
+    def with_changes(
+        self, keys: Sequence[str], rows: Sequence[Sequence[Any]], *, generation: int, where: str
+    ) -> Segment:
+        """Return a segment of all `keys`, sorted: the tools of `rows`, as `from_rows` takes them, the rest of this one.
+
+        It is equal to one that is read whole.
+        """
+        new = {row[1]: place for place, row in enumerate(rows)}
+        old = [-1 if key in new else self.row_of[key] for key in keys]
+        source = np.array(old, dtype=np.int64)
+        rows = [rows[new[key]] for key, row in zip(keys, old, strict=True) if row < 0]
+        facets, definitions = iter([read_facets(*row[:6]) for row in rows]), iter([row[6] for row in rows])
+        return Segment(
+            scope=self.scope,
+            generation=generation,
+            model_id=self.model_id,
+            facets=[self.facets[row] if row >= 0 else next(facets) for row in old],
+            definitions=[self.definitions[row] if row >= 0 else next(definitions) for row in old],
+            words=self.words.with_rows(source, [row[7] for row in rows]),
+            vectors=self.vectors.with_rows(source, _matrix([row[8] for row in rows], self.model_id, where), where),
+        )
+
+    def keys_without_vector(self) -> set[str]:
+        """Return the keys of the tools that have no vector yet."""
+        matrix = self.vectors.matrix
+        without = ~matrix.any(axis=1) if matrix.shape[1] else np.ones(len(self), dtype=np.bool_)
+        return {self.facets[row].key for row in np.flatnonzero(without).tolist()}
 
     def __len__(self) -> int:
         """Count the tools."""

@@ -28,6 +28,10 @@ class SegmentCache:
         """Tell whether the scope is in memory."""
         return scope in self._segments
 
+    def get(self, scope: Scope) -> Segment | None:
+        """Return the segment of a scope, if it is in memory."""
+        return self._segments.get(scope)
+
     def loaded(self) -> dict[Scope, tuple[int, str]]:
         """Return the scopes in memory, each with its generation and its model."""
         return {scope: (segment.generation, segment.model_id) for scope, segment in self._segments.items()}

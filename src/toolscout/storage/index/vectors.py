@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toolscout.errors import DimensionError
 from toolscout.storage.index.top_k import top_k
 
 if TYPE_CHECKING:
@@ -33,11 +34,27 @@ class VectorIndex:
     busy one, where its threads wait for one another.
     """
 
-    def __init__(self, matrix: FloatArray, *, exact_rows: int) -> None:
-        """Compare codes first when more than `exact_rows` rows are allowed."""
+    def __init__(self, matrix: FloatArray, *, exact_rows: int, codes: NDArray[np.uint64] | None = None) -> None:
+        """Compare codes first when more than `exact_rows` rows are allowed. Those that are known need not be made."""
         self.matrix = matrix
         self._exact_rows = exact_rows
-        self._codes = _sign_codes(matrix) if len(matrix) > exact_rows else None
+        self._codes = codes
+        if codes is None and len(matrix) > exact_rows:
+            self._codes = _sign_codes(matrix)
+
+    def with_rows(self, source: IntArray, added: FloatArray, where: str) -> VectorIndex:
+        """Return an index of the rows that `source` names, in its order. Where it is negative, `added` has the row."""
+        length = self.matrix.shape[1]
+        if added.shape[1] not in (0, length):
+            raise DimensionError.two_models(f"{where} holds vectors of {sorted({length, added.shape[1]})} numbers")
+        matrix = self.matrix[source]
+        new = np.flatnonzero(source < 0)
+        matrix[new] = added if added.shape[1] else 0.0
+        codes = None
+        if self._codes is not None and len(matrix) > self._exact_rows:
+            codes = self._codes[:, source]
+            codes[:, new] = _sign_codes(matrix[new])
+        return VectorIndex(matrix, exact_rows=self._exact_rows, codes=codes)
 
     @property
     def exact(self) -> bool:

@@ -313,6 +313,6 @@ def _segment(tenant: str, scope: ScopeView, rows: Sequence[Any], state: TenantSt
         model_id=state.model_id,
         facets=[_facets(tenant, *row[:5]) for row in rows],
         definitions=[b""] * len(rows),
-        words=InvertedIndex([row[5] for row in rows]),
+        words=InvertedIndex.from_packed([row[5] for row in rows]),
         vectors=VectorIndex(matrix, exact_rows=len(rows)),
     )

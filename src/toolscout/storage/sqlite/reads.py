@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolscout.models import Record, Scope, Server, Tool
 from toolscout.storage.columns import read_facets, read_tool, scope_columns
@@ -29,8 +29,16 @@ _SEGMENT = """
     FROM tools t
     LEFT JOIN switches s ON s.tenant = t.tenant AND s.owner = t.owner AND s.key = t.key
     LEFT JOIN vectors v ON v.model_id = ? AND v.text_hash = t.text_hash
-    WHERE t.tenant = ? AND t.owner = ?
+    WHERE t.tenant = ? AND t.owner = ? {}
     ORDER BY t.key
+"""
+_CHANGED = """
+    SELECT key FROM tools WHERE tenant = ?1 AND owner = ?2 AND generation > ?3
+    UNION SELECT key FROM switches WHERE tenant = ?1 AND owner = ?2 AND generation > ?3
+"""
+_EMBEDDED = """
+    SELECT t.key FROM tools t JOIN vectors v ON v.model_id = ? AND v.text_hash = t.text_hash
+    WHERE t.tenant = ? AND t.owner = ?
 """
 _GENERATION = """
     SELECT c.model_id, coalesce(s.generation, 0)
@@ -99,19 +107,52 @@ def records(db: sqlite3.Connection, kind: str, scope: Scope | None, name: str, *
     ]
 
 
-def load_segment(db: sqlite3.Connection, scope: Scope, exact_rows: int, where: str) -> Segment:
-    """Read the visible generation of a scope in one transaction, so that it is one state of the file."""
+def load_segment(
+    db: sqlite3.Connection, scope: Scope, exact_rows: int, where: str, loaded: Segment | None = None
+) -> Segment:
+    """Read the visible generation of a scope in one transaction, so that it is one state of the file.
+
+    Of a scope that is `loaded`, only the tools are read that changed since, unless they are many.
+    """
     from toolscout.storage.index.segment import Segment
 
     db.execute("BEGIN")
     try:
         model_id, generation = db.execute(_GENERATION, scope_columns(scope)).fetchone()
-        rows = db.execute(_SEGMENT, (model_id, *scope_columns(scope))).fetchall()
+        if loaded is not None and loaded.model_id == model_id:
+            keys, changed = _keys(db, scope), _changed_keys(db, scope, loaded)
+            if loaded.can_replace(keys, changed):
+                rows = _rows(db, model_id, scope, sorted(changed))
+                return loaded.with_changes(keys, rows, generation=generation, where=where)
+        rows = db.execute(_SEGMENT.format(""), (model_id, *scope_columns(scope))).fetchall()
     finally:
         db.execute("COMMIT")
     return Segment.from_rows(
         rows, scope=scope, generation=generation, model_id=model_id, exact_rows=exact_rows, where=where
     )
+
+
+def _keys(db: sqlite3.Connection, scope: Scope) -> list[str]:
+    query = "SELECT key FROM tools WHERE tenant = ? AND owner = ? ORDER BY key"
+    return [key for (key,) in db.execute(query, scope_columns(scope))]
+
+
+def _changed_keys(db: sqlite3.Connection, scope: Scope, loaded: Segment) -> set[str]:
+    """Return the keys of the tools that were written or switched since, or that have a vector now."""
+    owner = scope_columns(scope)
+    changed = {key for (key,) in db.execute(_CHANGED, (*owner, loaded.generation))}
+    if without := loaded.keys_without_vector():
+        changed |= without.intersection(key for (key,) in db.execute(_EMBEDDED, (loaded.model_id, *owner)))
+    return changed
+
+
+def _rows(db: sqlite3.Connection, model_id: str, scope: Scope, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for start in range(0, len(keys), _CHUNK):
+        chunk = keys[start : start + _CHUNK]
+        query = _SEGMENT.format(f"AND t.key IN ({','.join('?' * len(chunk))})")
+        rows += db.execute(query, (model_id, *scope_columns(scope), *chunk))
+    return rows
 
 
 def _vectors(

@@ -271,9 +271,11 @@ class SqliteStore:
         return self._segments
 
     async def _load(self, scope: Scope) -> None:
-        """Load the newest generation of a scope."""
-        exact_rows = self._settings.exact_rows
-        self.segments.put(await self._run(lambda: reads.load_segment(self.connection, scope, exact_rows, self._where)))
+        """Load the newest generation of a scope, or what of it has changed."""
+        exact_rows, loaded = self._settings.exact_rows, self.segments.get(scope)
+        self.segments.put(
+            await self._run(lambda: reads.load_segment(self.connection, scope, exact_rows, self._where, loaded))
+        )
 
     async def _refresh(self) -> None:
         """Reload the scopes in memory that have a newer generation in the file."""

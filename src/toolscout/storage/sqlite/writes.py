@@ -19,7 +19,11 @@ _PUT_SERVER = """
     INSERT INTO servers VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET title = excluded.title, trusted = excluded.trusted
 """
-_PUT_SWITCH = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)"
+_PUT_TOOL = """
+    INSERT OR REPLACE INTO tools
+    SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, generation FROM catalogue
+"""
+_PUT_SWITCH = "INSERT OR REPLACE INTO switches SELECT ?, ?, ?, ?, generation FROM catalogue"
 _NEXT = "UPDATE catalogue SET generation = generation + 1"
 _SHOW = "INSERT OR REPLACE INTO scopes SELECT ?, ?, generation FROM catalogue"
 _SHOW_ALL = "UPDATE scopes SET generation = (SELECT generation FROM catalogue)"
@@ -94,17 +98,17 @@ def publish(db: sqlite3.Connection, publication: Publication) -> int:
     ]
     stay = {*publication.unchanged_keys, *(entry.tool.key for entry in publication.entries)}
     with _transaction(db):
+        db.execute(_NEXT)
         for server in publication.servers:
             db.execute(_PUT_SERVER, (*owner, server.key, server.title, server.trusted))
             query = "SELECT key FROM tools WHERE tenant = ? AND owner = ? AND server = ?"
             present = db.execute(query, (*owner, server.key)).fetchall()
             gone = [(*owner, key) for (key,) in present if key not in stay]
             db.executemany("DELETE FROM tools WHERE tenant = ? AND owner = ? AND key = ?", gone)
-        db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        db.executemany(_PUT_TOOL, rows)
         switches = [(*owner, key, enabled) for key, enabled in publication.switches.items()]
         db.executemany(_PUT_SWITCH, switches)
         db.execute(_KEEP_PINS)
-        db.execute(_NEXT)
         db.execute("UPDATE catalogue SET model_id = ?", (publication.model_id,))
         db.execute(_SHOW, owner)
         if publication.everywhere:
@@ -150,8 +154,8 @@ def set_enabled(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -
     with _transaction(db):
         if not db.execute(published, (*owner, key)).fetchone():
             raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
-        db.execute(_PUT_SWITCH, (*owner, key, enabled))
         db.execute(_NEXT)
+        db.execute(_PUT_SWITCH, (*owner, key, enabled))
         db.execute(_SHOW, owner)
 
 
