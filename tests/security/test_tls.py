@@ -4,7 +4,6 @@ import datetime
 import socket
 import ssl
 
-import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -73,7 +72,7 @@ async def test_a_certificate_without_a_trusted_issuer_is_refused(server):
 
 
 async def test_the_certificate_must_be_for_the_name_in_the_url(server, certificate, monkeypatch):
-    monkeypatch.setattr(httpx2, "create_ssl_context", lambda **_: ssl.create_default_context(cafile=certificate))
+    monkeypatch.setattr(egress, "tls_context", lambda: ssl.create_default_context(cafile=certificate))
     async with opened(web(server, "mcp.test")) as here:
         assert (await here.call("web", "echo"))["content"]
     server.seen.clear()

@@ -39,6 +39,10 @@ def locked(folder):
         writer.execute("ROLLBACK")
 
 
+async def no_account(here):
+    return await here.accounts.stored.find_all() == []
+
+
 async def cancel(call):
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -120,11 +124,13 @@ async def test_an_account_that_is_removed_during_a_renewal_does_not_come_back(
     async with desk(for_each_user, tmp_path) as here:
         await sign_in_due(here, ANN)
         call = await renewing(here, authorization_server, ANN)
-        await here.scout.remove_user("ann", caller=ANN)
+        removal = asyncio.create_task(here.scout.remove_user("ann", caller=ANN))
+        await eventually(lambda: no_account(here), WAIT_S)
         authorization_server.switch(late=[])
         with pytest.raises(SignInRequiredError):
             await call
-        assert await here.accounts.stored.find_all() == []
+        await removal
+        assert await no_account(here)
 
 
 @pytest.mark.parametrize("answer", [(429, {}), (400, {"error": "invalid_request"}), (400, {"error": "something new"})])

@@ -160,7 +160,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 
 @cache
-def _tls_context() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """Read the certificates of the issuers once. For each server, that would take most of the time of a start."""
     return httpx2.create_ssl_context(trust_env=False)
 
@@ -170,7 +170,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(self, *, private: bool, origins: Collection[Origin] | None = None, connections: int = 24) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=_tls_context(),
+            ssl_context=tls_context(),
             network_backend=CheckedBackend(private=private, origins=origins),
             max_connections=connections,
             keepalive_expiry=_IDLE_S,

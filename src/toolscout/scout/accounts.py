@@ -175,13 +175,15 @@ class Accounts:
     async def forget(self, scope: Scope, server: str, config: ServerConfig | None = None) -> bool:
         """Remove whatever account a user has at a server, and revoke its tokens. Return whether the issuer did.
 
-        Without the server's config, an issuer at a private address is not asked.
+        It is removed at once, and again when a renewal has ended that was about to store new tokens. Without the
+        server's config, an issuer at a private address is not asked.
         """
-        async with self.stored.changing(scope, server):
-            account = await self._readable(scope, server)
-            for record in await self._store.records(ACCOUNT_KIND, scope, f"{server} "):
-                await self._store.remove_record(ACCOUNT_KIND, scope, record.name)
+        account = await self._readable(scope, server)
+        await self._remove(scope, server)
         self._audit.write_act("accounts.sign_out", scope, server=server)
+        async with self.stored.changing(scope, server):
+            account = await self._readable(scope, server) or account
+            await self._remove(scope, server)
         return account is not None and await self._revoke(account, config)
 
     async def find_places(self, server: str = "", scope: Scope | None = None) -> list[tuple[Scope, str]]:
@@ -220,6 +222,10 @@ class Accounts:
         config = config or ServerConfig(title=account.server, transport="http", url=account.url)
         async with IssuerClient(config, self._settings) as client:
             return await revoke(client, account)
+
+    async def _remove(self, scope: Scope, server: str) -> None:
+        for record in await self._store.records(ACCOUNT_KIND, scope, f"{server} "):
+            await self._store.remove_record(ACCOUNT_KIND, scope, record.name)
 
     async def _readable(self, scope: Scope, server: str) -> Account | None:
         try:
