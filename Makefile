@@ -32,11 +32,12 @@ lint: .venv/developing
 
 ## Lint and the tests that start no process, without generated cases and documentation: a minute and a half.
 quick: lint
-	$(BIN)/pytest -q $(PARALLEL) -m "not process and not fuzz and not docs"
+	$(BIN)/pytest -q $(PARALLEL) -m "not process and not fuzz and not docs and not timing"
 
-## Lint and all tests.
+## Lint and all tests. Those that compare times have the machine to themselves, at the end.
 test: lint
-	$(BIN)/pytest -q $(PARALLEL)
+	$(BIN)/pytest -q $(PARALLEL) -m "not timing"
+	$(BIN)/pytest -q -m timing
 
 ## The same tests, slower, with the branches that they reach: at least 85 %.
 coverage: .venv/developing

@@ -25,7 +25,7 @@ from guarantees import guarantee
 from servers import free_port
 from serving import Serving, serving
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.timing]
 
 TESTS = Path(__file__).parent.parent
 MODERN = "2026-07-28"

@@ -83,6 +83,7 @@ def reasons(scout: Scout) -> str:
 
 
 @guarantee("fault:index")
+@pytest.mark.timing
 async def test_a_definition_whose_check_takes_too_long_is_dropped_and_the_rest_is_indexed(tmp_path, monkeypatch):
     from toolscout.scout import examination
 
@@ -94,6 +95,7 @@ async def test_a_definition_whose_check_takes_too_long_is_dropped_and_the_rest_i
 
 
 @guarantee("fault:schema")
+@pytest.mark.timing
 async def test_no_schema_holds_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr(argument_check, "CHECK_S", 0.5)
     async with attacked(tmp_path, "schemas") as scout:

@@ -67,6 +67,7 @@ async def took_s(work: Awaitable[Any]) -> float:
     return asyncio.get_running_loop().time() - started
 
 
+@pytest.mark.timing
 async def test_calls_that_wait_for_slow_checks_end_at_their_deadline_and_a_good_one_does_not_wait(scout: Scout):
     slow = [asyncio.create_task(took_s(scout.call_tool("hostile__pattern", SLOW))) for _ in range(12)]
     await scout.call_tool("hostile__plain", {"a": 1})
@@ -75,6 +76,7 @@ async def test_calls_that_wait_for_slow_checks_end_at_their_deadline_and_a_good_
     assert max(await asyncio.gather(*slow)) < TIMEOUT_S + 0.5
 
 
+@pytest.mark.timing
 async def test_the_check_and_the_answer_of_a_server_have_one_deadline(scout: Scout):
     slow = asyncio.create_task(took_s(scout.call_tool("hostile__pattern", SLOW)))
     await scout.call_tool("hostile__plain", {"a": 1})
@@ -88,6 +90,7 @@ async def test_a_call_whose_check_is_not_done_at_its_deadline_is_not_sent(pool: 
         await check_arguments(tool, SLOW, pool, caller=Caller(), within_s=0.1)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "bad", [[Caller()], [Caller(tenant="bad", user=str(number)) for number in range(8)]], ids=["one", "a tenant"]
 )
@@ -105,6 +108,7 @@ async def test_bad_arguments_of_others_delay_nobody(pool: WorkerPool, make_tool,
     await asyncio.gather(*slow)
 
 
+@pytest.mark.timing
 async def test_the_definitions_of_servers_never_take_all_processes_from_calls(pool: WorkerPool, make_tool):
     import re
 
