@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -46,11 +46,11 @@ async def open_postgres(url: str, **settings: Any) -> AsyncIterator[PostgresStor
         await store.close()
 
 
-@contextmanager
-def hold_lock(url: str, lock: str = LOCK) -> Iterator[None]:
-    """Hold a lock until the end of the block."""
-    with psycopg.connect(url) as db:
-        db.execute(lock)
+@asynccontextmanager
+async def hold_lock(url: str, lock: str = LOCK) -> AsyncIterator[None]:
+    """Hold a lock until the end of the block. What holds it now goes on meanwhile, in the same event loop."""
+    async with await AsyncConnection.connect(url) as db:
+        await db.execute(lock)
         yield
 
 
@@ -84,7 +84,7 @@ async def test_a_ping_needs_no_connection_and_other_work_fails_as_busy_when_all_
 ) -> None:
     url = database()
     async with open_postgres(url, store_connections=1) as store:
-        with hold_lock(url):
+        async with hold_lock(url):
             slow = asyncio.create_task(store.pool.run(wait_for_lock))
             await waiting(url, 1)
             await store.ping()
@@ -109,8 +109,9 @@ async def test_a_database_that_answers_with_an_error_is_not_one_that_cannot_be_r
         await db.execute("RESET ROLE; SELECT pg_terminate_backend(pg_backend_pid())")
 
     async with open_postgres(url) as store:
-        with hold_lock(url), pytest.raises(StoreError, match=f"{limit.split('_')[0]} timeout") as caught:
-            await store.pool.run(impatient)
+        async with hold_lock(url):
+            with pytest.raises(StoreError, match=f"{limit.split('_')[0]} timeout") as caught:
+                await store.pool.run(impatient)
         assert "cannot be reached" not in caught.value.message
         assert "log of PostgreSQL" in caught.value.hint
         with pytest.raises(StoreError, match="cannot be reached"):
@@ -120,7 +121,7 @@ async def test_a_database_that_answers_with_an_error_is_not_one_that_cannot_be_r
 async def test_a_replica_that_starts_while_another_migrates_waits_for_it(postgres: Databases) -> None:
     url = postgres.empty()
     store = postgres_store(url)
-    with hold_lock(url, "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"):
+    async with hold_lock(url, "SELECT pg_advisory_xact_lock(hashtextextended('toolscout:migrate', 0))"):
         opening = asyncio.create_task(store.open())
         await patience_is_over(store)
         assert not opening.done()
@@ -134,7 +135,7 @@ async def test_while_a_migration_locks_the_tables_answers_are_stale_and_the_data
     url = database()
     async with open_postgres(url) as store:
         await publish(store, many(5))
-        with hold_lock(url, "LOCK TABLE toolscout.scopes"):
+        async with hold_lock(url, "LOCK TABLE toolscout.scopes"):
             await patience_is_over(store)
             await store.ping()
             overview = await store.overview(Caller())
@@ -151,13 +152,12 @@ async def test_a_long_clean_up_runs_on_one_replica_and_marks_nothing_stale(datab
     slowly = f"CREATE OR REPLACE FUNCTION toolscout.forget_vectors(older_than interval) RETURNS bigint AS '{LOCK}; "
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(slowly + "SELECT 1::bigint' LANGUAGE sql SECURITY DEFINER")
-    with hold_lock(url):
-        async with open_postgres(url) as one, open_postgres(url) as two:
-            await waiting(url, 1)
-            for store in (one, two):
-                await patience_is_over(store)
-                assert not (await store.overview(Caller())).stale
-            await waiting(url, 1)
+    async with hold_lock(url), open_postgres(url) as one, open_postgres(url) as two:
+        await waiting(url, 1)
+        for store in (one, two):
+            await patience_is_over(store)
+            assert not (await store.overview(Caller())).stale
+        await waiting(url, 1)
 
 
 async def test_work_that_is_cancelled_ends_in_the_server_and_leaves_its_connection_to_others(
@@ -170,7 +170,7 @@ async def test_work_that_is_cancelled_ends_in_the_server_and_leaves_its_connecti
             return await (await db.execute("SELECT pg_backend_pid()")).fetchone()
 
         before = await store.pool.run(who)
-        with hold_lock(url):
+        async with hold_lock(url):
             slow = asyncio.create_task(store.pool.run(wait_for_lock))
             await waiting(url, 1)
             slow.cancel()
