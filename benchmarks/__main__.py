@@ -7,7 +7,7 @@ import asyncio
 from benchmarks import trust, turns
 from benchmarks.gateway import auth, echo, rest, telemetry
 from benchmarks.quality import __main__ as quality
-from benchmarks.quality import languages, needs, people, resistance
+from benchmarks.quality import languages, long_messages, needs, people, resistance
 from benchmarks.registry import attach
 from benchmarks.scale import __main__ as scale
 from benchmarks.speed import catalogue, growth
@@ -15,6 +15,7 @@ from benchmarks.speed import catalogue, growth
 asyncio.run(quality.main([]))
 asyncio.run(resistance.main(list(resistance.SETS), resistance.QUERIES))
 asyncio.run(people.main())
+long_messages.main()
 asyncio.run(languages.main())
 asyncio.run(needs.main())
 catalogue.main()

@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 from corpus import DEVELOPMENT, document, item_of, read_queries, read_tools, strangers
 from export_base import find_weights
 from toolscout.discovery import fusion
-from toolscout.discovery.request import split_clauses
+from toolscout.discovery.clauses import split_clauses
 from toolscout.indexing.enrich import DESCRIPTION, LABELS, NAME, PARAMETERS, SERVER, parameters
 from toolscout.text import names_server, query_terms, terms
 from toolscout.verbs import actions, other_action, wanted_action

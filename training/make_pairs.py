@@ -21,7 +21,7 @@ from typing import Any
 
 import phrasing
 from corpus import DEVELOPMENT, PEOPLE, Item, hashes, item_of, plain, pool_items, read_queries, read_tools
-from toolscout.discovery.request import split_clauses
+from toolscout.discovery.clauses import split_clauses
 from toolscout.text import query_terms, terms
 
 SINGLE = 9

@@ -23,8 +23,8 @@ import numpy as np
 
 from corpus import DEVELOPMENT, PEOPLE, bench, document, item_of, plain, read_queries, read_tools, rows, strangers
 from toolscout.discovery.calibration import facts_of
+from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.fusion import Evidence, fuse
-from toolscout.discovery.request import split_clauses
 from toolscout.embedding.builtin import BuiltinEmbedder
 from toolscout.indexing.enrich import weighted_terms
 from toolscout.models import Document, Tool

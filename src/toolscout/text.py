@@ -34,6 +34,7 @@ STOP_WORDS = frozenset(
 )
 """Words of a request that say nothing about the tool. They are dropped from queries, never from tools."""
 
+_LONG_NAME = 5
 NAME_LABELS = frozenset({"mcp", "server", "tool"})
 """Words that only label a name, as in `tool: create_issue`."""
 SERVER_LABELS = NAME_LABELS | {"api", "service"}
@@ -195,6 +196,13 @@ def names_server(terms_asked: frozenset[str], title: str) -> bool:
     """Tell whether the terms of a request contain a server's name without labels, in one word or in several."""
     words, joined = _title(title)
     return bool(words) and (words <= terms_asked or joined in terms_asked)
+
+
+@lru_cache(maxsize=64)
+def words_of_servers(servers: tuple[str, ...]) -> frozenset[str]:
+    """Return the words of the names of servers that are long enough to be recognized: `boot` is no misspelt `bot`."""
+    words = (word for server in servers for word in split_words(server) if len(word) >= _LONG_NAME)
+    return frozenset(words) - SERVER_LABELS
 
 
 @lru_cache(maxsize=65_536)

@@ -7,61 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from toolscout.discovery.clauses import split_clauses
+from toolscout.discovery.long_messages import condense
 from toolscout.discovery.negation import split_negations
 from toolscout.discovery.translation import to_english
 from toolscout.models import Candidates, Intent, Query
-from toolscout.text import QUOTED, names_server, query_terms, split_words, telling_terms
+from toolscout.text import names_server, query_terms, split_words
+from toolscout.verbs import actions
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
-MAX_CLAUSES = 6
-"""The most clauses that are searched for by themselves. The shortest of more count only in the whole request."""
-MIN_WORDS = 8
-"""A request with fewer words is one need."""
-MIN_TERMS = 2
-"""A part with fewer telling words is no need of its own. It is joined to the part before it."""
-
-_VERBS = (
-    "add|analy[sz]e|apply|arrange|assess|book|build|buy|calculate|call|cancel|change|check|compare|compile|compute|"
-    "convert|copy|count|create|delete|deploy|describe|design|determine|download|draw|edit|email|estimate|evaluate|"
-    "execute|explain|export|extract|fetch|fill|filter|find|gather|generate|get|give|identify|import|inform|insert|"
-    "install|inspect|launch|list|locate|look|make|manage|measure|merge|modify|monitor|move|notify|obtain|open|order|"
-    "organi[sz]e|perform|pick|place|play|post|predict|process|provide|publish|pull|purchase|push|query|read|recommend|"
-    "record|register|remove|rename|request|reserve|restart|retrieve|return|review|rotate|run|save|scan|schedule|search|"
-    "select|send|set|share|show|solve|sort|start|stop|store|submit|suggest|summari[sz]e|tell|test|track|transfer|"
-    "translate|turn|update|upload|validate|verify|view|write"
-)
-_OBJECTS = (
-    "me|us|the|a|an|my|our|it|its|their|this|that|all|any|some|for|if|whether|how|what|him|her|them|information|details"
-)
-_SEQUELS = "then|also|additionally|afterwards?|after that|finally|lastly|furthermore|moreover"
-_BORDER = re.compile(
-    r"(?:(?<=[.!?;])|(?<=[.!?]\")|(?<=[.!?]'))\s+"  # sentences
-    r"|\s*\n+\s*"
-    r"|(?<=\s)(?:\(?\d\)|\d\.)\s+"  # numbered needs
-    rf"|[,;]\s+(?:and\s+)?(?:{_SEQUELS}|next|plus|second|third)\b,?\s+"
-    rf"|\s+and\s+(?:{_SEQUELS})\b,?\s+"
-    rf"|,\s+(?:and|or|but)\s+(?=(?:please\s+)?(?:{_VERBS})\b)"
-    rf"|\s+and\s+(?=(?:please\s+)?(?:{_VERBS})\s+(?:{_OBJECTS})\b)",
-    re.IGNORECASE,
-)
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|st|no|inc|ltd|approx)\.$", re.IGNORECASE)
-
 _SHORT_FORMS = (
     (re.compile(r"\bMR(?=s?\b)"), "merge request"),
     (re.compile(r"\bPR(?=s?\b)"), "pull request"),
+    (re.compile(r"\bgh\b"), "github"),
+    (re.compile(r"\bproj\b", re.IGNORECASE), "project"),
+    (re.compile(r"\bmsg(?=s?\b)", re.IGNORECASE), "message"),
+    (re.compile(r"\breq(?=s\b)", re.IGNORECASE), "request"),
     (re.compile(r"\bwhat(?:'s| is)? (?:the )?time is it\b|\bwhat(?:'s| is) the time\b", re.IGNORECASE), "current time"),
 )
-LONG = 2_000
-"""A request with more characters is read by its beginning, its end and the sentences that ask."""
-_END_CHARACTERS = 600
-_SENTENCE = re.compile(r"[^.!?\n]{1,400}[.!?\n]?")
-_ASKS = re.compile(
-    rf"\?$|^\s*(?:please\s+)?(?:{_VERBS})\b|\b(?:please|can you|could you|i need|i want|i'd like|help me)\b",
-    re.IGNORECASE,
-)
-
+_VOWELS = re.compile("[aeiou]")
 _MAX_TYPOS = 4
 _MIN_LETTERS = 4
 _SHORT_WORD = 6
@@ -114,9 +80,12 @@ class UnderstoodRequest:
         return replace(self.change_intents(lambda intent: replace(intent, vector=None)), degraded=reason)
 
 
-def understand(query: Query) -> UnderstoodRequest:
-    """Read a query. Only `hybrid` translates, cuts out what is ruled out, and splits. The others take it as it is."""
-    text = condense(query.text)
+def understand(query: Query, servers: tuple[str, ...] = ()) -> UnderstoodRequest:
+    """Read a query of a caller who sees these servers.
+
+    Only `hybrid` translates, cuts out what is ruled out, and splits. The others take it as it is.
+    """
+    text = condense(query.text, servers)
     if query.ranker != "hybrid":
         return UnderstoodRequest(text=query.text, whole=_intent(text))
     if english := to_english(text):
@@ -137,58 +106,6 @@ def spell_out_short_forms(text: str) -> str:
     return text
 
 
-def condense(text: str) -> str:
-    """Return what matters of a long message: its beginning, the sentences that ask for something, and its end."""
-    if len(text) <= LONG:
-        return text
-    middle = text[_END_CHARACTERS:-_END_CHARACTERS]
-    asking = [part for part in _SENTENCE.findall(middle) if _ASKS.search(part)]
-    kept, room = [], LONG - 2 * _END_CHARACTERS
-    for part in asking:
-        if len(part) <= room:
-            kept.append(part.strip())
-            room -= len(part)
-    return "\n".join((text[:_END_CHARACTERS], *kept, text[-_END_CHARACTERS:]))
-
-
-def split_clauses(text: str) -> tuple[str, ...]:
-    """Return the separate needs of a long request in order, or nothing if it has only one."""
-    if len(text.split()) < MIN_WORDS:
-        return ()
-    parts = _join_short(_cut(text))
-    if len(parts) < 2:
-        return ()
-    if len(parts) > MAX_CLAUSES:
-        longest = sorted(range(len(parts)), key=lambda place: -len(parts[place]))[:MAX_CLAUSES]
-        parts = [parts[place] for place in sorted(longest)]
-    return tuple(parts)
-
-
-def _cut(text: str) -> list[str]:
-    """Cut at every border outside of quotations."""
-    quotations = [quotation.span() for quotation in QUOTED.finditer(text)]
-    parts, start = [], 0
-    for border in _BORDER.finditer(text):
-        inside = any(left < border.start() < right and border.end() < right for left, right in quotations)
-        if inside or _ABBREVIATION.search(text, start, border.start()):
-            continue
-        parts.append(text[start : border.start()])
-        start = border.end()
-    return [*parts, text[start:]]
-
-
-def _join_short(parts: list[str]) -> list[str]:
-    """Drop parts without telling words, and join short ones to the part before them."""
-    joined: list[str] = []
-    for part in parts:
-        count = len(telling_terms(part))
-        if count >= MIN_TERMS or (count and not joined):
-            joined.append(part.strip())
-        elif count:
-            joined[-1] = f"{joined[-1]} {part.strip()}"
-    return joined
-
-
 def possible_typos(request: UnderstoodRequest, candidates: Candidates) -> tuple[str, ...]:
     """Return words that no visible tool holds. If there are many, they are names and numbers, and none is returned."""
     text = request.whole.text
@@ -196,9 +113,11 @@ def possible_typos(request: UnderstoodRequest, candidates: Candidates) -> tuple[
     if not unknown:
         return ()
     names = {word.lower() for word in _PROPER_NAME.findall(text)}
-    words = (word for word in split_words(text) if len(word) >= _MIN_LETTERS and word.isalpha() and word not in names)
-    typos = [word for word in words if unknown.intersection(query_terms(word))]
-    return tuple(typos) if len(typos) <= _MAX_TYPOS else ()
+    words = [word for word in split_words(text) if word.isalpha() and word not in names]
+    unknown_words = [word for word in words if unknown.intersection(query_terms(word))]
+    shorthand = [word for word in unknown_words if _is_shorthand(word)]
+    typos = [word for word in unknown_words if len(word) >= _MIN_LETTERS and word not in shorthand]
+    return (*shorthand, *(typos if len(typos) <= _MAX_TYPOS else ()))
 
 
 def correct_typos(request: UnderstoodRequest, typos: Sequence[str], vocabulary: Sequence[str]) -> UnderstoodRequest:
@@ -212,6 +131,12 @@ def correct_typos(request: UnderstoodRequest, typos: Sequence[str], vocabulary: 
 
     nearest: dict[str, str] = {}
     for word in typos:
+        if _is_shorthand(word):
+            meant = [other for other in vocabulary if _without_vowels(other) == word]
+            if meant:
+                nearest[word] = min(meant, key=lambda other: (not actions(other), len(other)))
+            if meant or len(word) < _MIN_LETTERS:
+                continue
         slips = 2 if len(word) >= _LONG_WORD else 1
         matches = process.extract(word, vocabulary, scorer=OSA.distance, score_cutoff=slips, limit=5)
         likely = sorted((distance, other) for other, distance, _ in matches if _is_slip(word, other))
@@ -220,6 +145,15 @@ def correct_typos(request: UnderstoodRequest, typos: Sequence[str], vocabulary: 
     if not nearest:
         return request
     return replace(request.change_intents(lambda intent: _corrected(intent, nearest)), corrections=nearest)
+
+
+def _is_shorthand(word: str) -> bool:
+    """Tell whether a word is written without its vowels, as `lst` for list."""
+    return len(word) > 2 and word == _without_vowels(word)
+
+
+def _without_vowels(word: str) -> str:
+    return word[0] + _VOWELS.sub("", word[1:])
 
 
 def _is_slip(word: str, other: str) -> bool:

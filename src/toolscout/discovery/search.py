@@ -20,10 +20,23 @@ from toolscout.discovery.request import (
     understand,
 )
 from toolscout.errors import DimensionError, EmbedderError
-from toolscout.models import LOCAL, Answer, Caller, Candidates, Overview, Query, Ranking, Scope
+from toolscout.models import (
+    LOCAL,
+    Answer,
+    Caller,
+    Candidates,
+    Filter,
+    Fit,
+    Overview,
+    Query,
+    Ranked,
+    Ranking,
+    Scope,
+)
 from toolscout.ports import Embedder, Store
 from toolscout.settings import Settings
 from toolscout.telemetry import span
+from toolscout.text import words_of_servers
 
 if TYPE_CHECKING:
     from toolscout.models import FloatArray
@@ -103,7 +116,8 @@ class Search:
         overview = await self.store.overview(caller)
         check_queries(queries, overview.categories, self.settings)
         states = [
-            SearchState(caller=caller, overview=overview, query=query, request=understand(query)) for query in queries
+            SearchState(caller=caller, overview=overview, query=query, request=understand(query, overview.servers))
+            for query in queries
         ]
         return [await self._pass_stages(state) for state in await self._embed(states)]
 
@@ -115,6 +129,7 @@ class Search:
             self._make_room_for_trusted,
             self._recognize_servers,
             self._rank,
+            self._fill,
         ):
             state = await stage(state)
         return state
@@ -178,7 +193,8 @@ class Search:
         typos = possible_typos(state.request, state.candidates)
         if not typos:
             return state
-        request = correct_typos(state.request, typos, await self.store.vocabulary(state.caller))
+        vocabulary = words_of_servers(state.overview.servers).union(await self.store.vocabulary(state.caller))
+        request = correct_typos(state.request, typos, sorted(vocabulary))
         if not request.corrections:
             return state
         state = replace(state, request=request)
@@ -210,3 +226,13 @@ class Search:
             tools = await self.store.facets(state.caller, state.query.filter)
         with span("rank"):
             return replace(state, ranking=await asyncio.to_thread(rank_texts, state.query, tools))
+
+    async def _fill(self, state: SearchState) -> SearchState:
+        """Show the tools that a filter leaves, as weak hits, if not one of them has a word of the request."""
+        query = state.query
+        if state.ranking.best or query.threshold is not None or query.filter == Filter():
+            return state
+        tools = await self.store.facets(state.caller, query.filter)
+        fit: Fit | None = "weak" if state.is_hybrid else None
+        best = [Ranked(facets=item, score=0.0, fit=fit) for item in tools[: query.limit]]
+        return replace(state, ranking=Ranking(best=best, matched=len(tools)))
