@@ -68,7 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self.wfile.write(data)
+        with suppress(ConnectionError):  # the client has left
+            self.wfile.write(data)
 
     def pour(self, status: int) -> None:
         """Send events without end."""
