@@ -1,5 +1,5 @@
 // The servers: their state, why, and the button that helps.
-import { html, useEffect, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { get, part, post, put, remove, send } from "../api.js";
 import * as live from "../live.js";
 import { link, replace, route } from "../router.js";
@@ -101,11 +101,11 @@ function Edit({ server, close }) {
   const state = useLoad((signal) => get(`/servers/${part(server.key)}`, {}, signal), []);
   const [text, setText] = useState(null);
   const [error, setError] = useState(null);
-  useEffect(() => { if (state.data?.entry) setText(JSON.stringify(state.data.entry, null, 2)); }, [state.data]);
+  const shown = text ?? JSON.stringify(state.data?.entry, null, 2);
   const save = async (event) => {
     event.preventDefault();
     try {
-      await put(`/servers/${part(server.key)}`, { entry: JSON.parse(text) });
+      await put(`/servers/${part(server.key)}`, { entry: JSON.parse(shown) });
       say(`${server.title} was changed.`);
       close();
     } catch (problem) {
@@ -117,7 +117,7 @@ function Edit({ server, close }) {
       ? html`<form onSubmit=${save}>
         <${Problem} error=${error} />
         <${Field} label="Entry in ${plain(data.source)}" hint="Values that are secret are shown as ***. Leave them, and they stay as they are.">
-          ${(id) => html`<textarea id=${id} class="code" rows="14" spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)}></textarea>`}
+          ${(id) => html`<textarea id=${id} class="code" rows="14" spellcheck=${false} value=${shown} onInput=${(event) => setText(event.target.value)}></textarea>`}
         <//>
         <footer><button type="button" onClick=${close}>Cancel</button><button class="primary">Save</button></footer>
       </form>`
