@@ -241,7 +241,7 @@ class Settings:
     results_ttl_s: float = 600.0
     """How long the rest of a cut result can be read."""
 
-    results_bytes: int = 67_108_864
+    results_bytes: int = 33_554_432
     """How many bytes of cut results are kept in total. The oldest are dropped first."""
 
     stderr_bytes: int = 65_536

@@ -231,6 +231,15 @@ async def test_the_proxy_takes_the_largest_request_that_the_gateway_takes(proxy:
     assert status == [400, 413]
 
 
+async def test_a_request_that_is_too_large_takes_no_gateway_out_of_service(proxy: Proxy, gateways: Gateways) -> None:
+    for key in gateways.keys:
+        async with connected(proxy, key) as http:
+            assert (await http.post("/mcp", content=b" " * (Settings().max_body_bytes + 1))).status_code == 413
+    for key in gateways.keys:
+        async with mcp_client(proxy, key, MODERN) as client:
+            assert await echoes(client)
+
+
 async def test_the_gateway_sees_the_address_of_the_client_and_none_that_the_client_makes_up(
     proxy: Proxy, gateways: Gateways
 ) -> None:

@@ -72,8 +72,10 @@ def cut_result(result: Mapping[str, Any], total: int, max_bytes: int, rest_uri: 
     room = max(max_bytes - _NOTICE_BYTES, 0)
     others: dict[str, Any] = {}
     for name, value in result.items():
+        if name in ("content", "structuredContent"):
+            continue
         cost = byte_size({name: value})
-        if name not in ("content", "structuredContent") and cost <= min(room, max_bytes // _OTHERS_SHARE):
+        if cost <= min(room, max_bytes // _OTHERS_SHARE):
             others[name] = value
             room -= cost
     content: list[Any] = []
