@@ -1,5 +1,8 @@
 """Requests with several needs: how often all right tools are among the first ten, and what each step adds.
 
+`joined` are three requests of `train_people` in a row, as people list them. The model was trained on each by itself, so
+only the gains of a step are telling there.
+
 TOOLSCOUT_BENCH=... python -m benchmarks.quality.needs [--queries 400]
 """
 
@@ -7,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,11 +20,45 @@ from benchmarks.data import bench_folder, machine, markdown, rows, save
 from benchmarks.quality.engines import ask
 from benchmarks.quality.figures import difference, figures_of, some
 from toolscout.discovery import rank, request
-from toolscout.retrieval_metrics import read_queries
+from toolscout.retrieval_metrics import LabelledQuery, read_queries
 
-SETS = ("stabletoolbench", "sealtools")
+SETS = ("stabletoolbench", "sealtools", "joined")
 QUERIES = 400
+JOINED_TOOLS = 1_500
+JOINS = ("{}, {} and {}", "{}, {}, then {}", "{} + {} + {}", "{} and {}, {}")
+_ORDER = re.compile(
+    r"(?:add|cancel|check|create|delete|find|get|list|make|move|open|read|rename|search|send|set|show|start|update)\b",
+    re.IGNORECASE,
+)
 WAYS = ("the whole request only", "and its clauses", "and cover")
+
+
+def read_set(name: str) -> tuple[list[dict[str, Any]], list[LabelledQuery]]:
+    """Return the tools of a set, and its requests that have several right tools."""
+    if name == "joined":
+        return join_requests(random.Random(0))
+    folder = bench_folder() / name
+    return rows(folder / "tools.jsonl"), [item for item in read_queries(folder / "queries.jsonl") if len(item.gold) > 1]
+
+
+def join_requests(chance: random.Random) -> tuple[list[dict[str, Any]], list[LabelledQuery]]:
+    """Join requests of three people each to one, and put their tools among others."""
+    orders = [
+        item
+        for item in read_queries(bench_folder() / "train_people" / "queries.jsonl")
+        if len(item.gold) == 1 and len(item.query) < 110 and item.query.isascii() and _ORDER.match(item.query)
+    ]
+    queries = []
+    for number in range(QUERIES):
+        parts = chance.sample(orders, 3)
+        texts = [part.query.rstrip(".!?") for part in parts]
+        query = JOINS[number % len(JOINS)].format(texts[0], *(text[0].lower() + text[1:] for text in texts[1:]))
+        gold = frozenset().union(*(part.gold for part in parts))
+        queries.append(LabelledQuery(id=f"joined-{number}", query=query, gold=gold))
+    tools = rows(bench_folder() / "mcp_catalogue" / "tools.jsonl")
+    wanted = frozenset().union(*(item.gold for item in queries))
+    others = chance.sample([tool["id"] for tool in tools if tool["id"] not in wanted], JOINED_TOOLS)
+    return [tool for tool in tools if tool["id"] in wanted.union(others)], queries
 
 
 @contextmanager
@@ -39,8 +78,7 @@ async def main(most: int = QUERIES) -> None:
     result: dict[str, dict[str, Any]] = {}
     body = []
     for name in SETS:
-        tools = rows(bench_folder() / name / "tools.jsonl")
-        queries = [item for item in read_queries(bench_folder() / name / "queries.jsonl") if len(item.gold) > 1]
+        tools, queries = read_set(name)
         queries = some(queries, most)
         before = None
         for number, label in enumerate(WAYS):

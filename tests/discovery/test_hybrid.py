@@ -273,6 +273,20 @@ def test_short_forms_are_spelled_out(text: str, read: str) -> None:
     assert understand(Query(text=text)).whole.text == read
 
 
+@pytest.mark.parametrize(
+    ("query", "needs"),
+    [
+        ("read notes.md, translate it to German, upload the result to Drive", 3),
+        ("list open issues + summarize the comments + email the summary to Ann", 3),
+        ("create a branch for the release, merge pull request 12 then open a new one", 3),
+        ('in the "Q4 Budget" sheet, turn any cell in D2:D200 red once it is above 5000', 0),
+        ("my nightly sync did not work, show me the latest runs of it", 0),
+    ],
+)
+def test_orders_in_a_row_are_needs_and_what_stands_before_an_order_belongs_to_it(query: str, needs: int) -> None:
+    assert len(split_clauses(query)) == needs
+
+
 def test_two_needs_joined_by_and_are_two_clauses() -> None:
     parts = split_clauses("create a GitHub issue and email it to my boss")
     assert parts == ("create a GitHub issue", "email it to my boss")

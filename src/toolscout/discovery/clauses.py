@@ -28,21 +28,6 @@ _OBJECTS = (
     "me|us|the|a|an|my|our|it|its|their|this|that|all|any|some|for|if|whether|how|what|him|her|them|information|details"
 )
 _SEQUELS = "then|also|additionally|afterwards?|after that|finally|lastly|furthermore|moreover"
-_BORDER = re.compile(
-    r"(?:(?<=[.!?;])|(?<=[.!?]\")|(?<=[.!?]'))\s+"  # sentences
-    r"|\s*\n+\s*"
-    r"|(?<=\s)(?:\(?\d\)|\d\.)\s+"  # numbered needs
-    rf"|[,;]\s+(?:and\s+)?(?:{_SEQUELS}|next|plus|second|third)\b,?\s+"
-    rf"|\s+and\s+(?:{_SEQUELS})\b,?\s+"
-    rf"|,\s+(?:and|or|but)\s+(?=(?:please\s+)?(?:{_VERBS})\b)"
-    rf"|\s+and\s+(?=(?:please\s+)?(?:{_VERBS})\s+(?:{_OBJECTS})\b)",
-    re.IGNORECASE,
-)
-_WISH = re.compile(
-    r"\b(?:please|(?:can|could|would|will) you|(?:i|we) (?:need|want)|(?:i|we)(?:'d| would) (?:like|love)|help me|"
-    r"let's)\b",
-    re.IGNORECASE,
-)
 _MORE_VERBS = (
     "answer|append|approve|archive|assign|attach|block|boot|clone|close|collect|commit|crawl|decline|deny|disable|"
     "dismiss|do|enable|file|flag|forward|grant|have|invite|kick|let|log|mark|mute|pause|ping|point|put|react|refresh|"
@@ -50,6 +35,24 @@ _MORE_VERBS = (
     "suspend|switch|sync|take|trigger|try|unblock|use"
 )
 """Verbs that begin an order, and too often stand inside of one to divide it."""
+_BORDER = re.compile(
+    r"(?:(?<=[.!?;])|(?<=[.!?]\")|(?<=[.!?]'))\s+"  # sentences
+    r"|\s*\n+\s*"
+    r"|(?<=\s)(?:\(?\d\)|\d\.)\s+"  # numbered needs
+    rf"|[,;]\s+(?:and\s+)?(?:{_SEQUELS}|next|plus|second|third)\b,?\s+"
+    rf"|\s+and\s+(?:{_SEQUELS})\b,?\s+"
+    rf"|,\s+(?:and|or|but)\s+(?=(?:please\s+)?(?:{_VERBS})\b)"
+    rf"|\s+and\s+(?=(?:please\s+)?(?:{_VERBS})\s+(?:{_OBJECTS})\b)"
+    rf"|(?P<next_order>,\s+(?=(?:please\s+)?(?:(?:{_VERBS})\s+\w|(?:{_MORE_VERBS})\s+(?:{_OBJECTS})\b))"
+    rf"|\s+(?:and|then)\s+(?=(?:{_VERBS})\s+\w)|\s+\+\s+(?=(?:{_VERBS}|{_MORE_VERBS})\s))",
+    re.IGNORECASE,
+)
+"""Where a need ends. `next_order` ends one only after an order: "In the sheet, turn it red" is one need."""
+_WISH = re.compile(
+    r"\b(?:please|(?:can|could|would|will) you|(?:i|we) (?:need|want)|(?:i|we)(?:'d| would) (?:like|love)|help me|"
+    r"let's)\b",
+    re.IGNORECASE,
+)
 _ORDER = re.compile(
     rf"(?:^|[,:;–]\s)(?:(?:and|then|also|now|so|first|finally),? )?(?:{_VERBS}|{_MORE_VERBS})\s+\w", re.IGNORECASE
 )
@@ -80,7 +83,8 @@ def _cut(text: str) -> list[str]:
     parts, start = [], 0
     for border in _BORDER.finditer(text):
         inside = any(left < border.start() < right and border.end() < right for left, right in quotations)
-        if inside or _ABBREVIATION.search(text, start, border.start()):
+        goes_on = border["next_order"] is not None and not asks(text[start : border.start()])
+        if inside or goes_on or _ABBREVIATION.search(text, start, border.start()):
             continue
         parts.append(text[start : border.start()])
         start = border.end()
