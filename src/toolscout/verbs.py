@@ -16,7 +16,7 @@ from toolscout.text import CONTRASTS, NEGATIONS, QUOTED, STOP_WORDS, split_words
 
 _ACTIONS = (
     "get show view read retrieve fetch display describe see check what list enumerate search find query lookup "
-    "discover which who how tell inspect browse preview",
+    "discover which who where how tell inspect browse preview",
     "create add make new insert register provision build setup generate",
     "update modify edit change rename patch set adjust replace",
     "delete remove clear drop destroy erase uninstall purge wipe trash discard",
@@ -59,7 +59,7 @@ for _action, _words in _COMPATIBLE:
         _NOT_OTHER[_action] |= _ACTION_OF[_word]
         _NOT_OTHER[_ACTION_OF[_word]] |= _action
 _WEAK = frozenset(
-    "new set how who which tell see check make build change what message email block close lock release import export "
+    "new set how who which where tell see check make build change what message email block close lock release import export "
     "query read run start move copy".split()
 )
 """Verbs that are often nouns or say little. Another verb of the request counts before them."""
@@ -68,6 +68,19 @@ _COMPOUND = re.compile(
     r"\b(?:merge|pull|push|change)[\s_-]*requests?\b|\b(?:deploy|release) (?:notes?|keys?)\b", re.IGNORECASE
 )
 """Nouns that contain a verb."""
+_PHRASES = tuple(
+    (re.compile(pattern, re.IGNORECASE), verb)
+    for pattern, verb in (
+        (r"\bget(?:ting)? rid of\b|\bthrow (?:away|out)\b|\btake (?:down|off|out)\b", "remove"),
+        (r"\b(?:take|kick|throw)\b(?:\s+[\w'’-]+){1,5}?\s+(?:off|out)\b", "remove"),
+        (r"\b(?:set|spin|stand)\b(?:\s+[\w'’-]+){0,3}?\s+up\b|\b(?:write|jot) down\b", "create"),
+        (r"\b(?:switch|turn|shut)\b(?:\s+[\w'’-]+){0,5}?\s+off\b", "disable"),
+        (r"\b(?:switch|turn)\b(?: on\b|(?:\s+[\w'’-]+){1,5}?\s+on\b(?=\s*(?:$|[.,;!?]|for\b|in\b|again\b)))", "enable"),
+        (r"\bshut(?:\s+[\w'’-]+){0,3}?\s+down\b", "stop"),
+        (r"\b(?:look|pull|bring) up\b|\blook (?:at|into)\b|\bgive me the\b|\bhow many\b", "show"),
+    )
+)
+"""Verbs of several words, and the one that means the same."""
 _NEGATED_WORD = re.compile(rf"\b(?:{NEGATIONS}|without|not|{CONTRASTS})\s+\w+", re.IGNORECASE)
 
 
@@ -94,7 +107,10 @@ def other_action(action: int) -> int:
 
 def wanted_action(request: str) -> int:
     """Return the action that a request asks for, or 0. Only its first telling words count: later verbs are content."""
-    text = _COMPOUND.sub(" ", _NEGATED_WORD.sub(" ", QUOTED.sub(" ", request)))
+    text = _NEGATED_WORD.sub(" ", QUOTED.sub(" ", request))
+    for phrase, verb in _PHRASES:
+        text = phrase.sub(verb, text)
+    text = _COMPOUND.sub(" ", text)
     words = (word for word in split_words(text) if word in _ACTION_OF or word not in STOP_WORDS)
     verbs = [word for word in islice(words, _FIRST_WORDS) if word in _ACTION_OF]
     telling = [word for word in verbs if word not in _WEAK]

@@ -33,6 +33,18 @@ def test_of_a_message_only_the_sentences_that_ask_are_read() -> None:
     assert condense(f"{CHATTER * 2}{ASK}{END}") == ASK
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "Hey Tom, could you merge merge request 42 in GitLab?",
+        "Sorry to bother you, but please delete the stale branch.",
+        "Thanks - now create a Linear issue for the crash.",
+    ],
+)
+def test_a_request_behind_a_greeting_is_read(ask: str) -> None:
+    assert condense(f"{CHATTER * 2}{ask}{END}") == ask
+
+
 def test_a_sentence_that_names_a_server_of_the_caller_is_read_too() -> None:
     told = "The Sanity release for Friday should go live at noon."
     message = f"{CHATTER}Lunch was late on Tuesday. {told} Somebody brought cake.\n\n{CHATTER}"

@@ -16,6 +16,10 @@ from toolscout.verbs import CREATE, READ, actions, other_action, wanted_action
         ("could you list the open issues", "list_issues", "close_issue"),
         ("approve pull request 7", "approve_pull_request", "list_pull_requests"),
         ("unarchive the spring release", "unarchive_release", "archive_release"),
+        ("get rid of the stale branch", "delete_branch", "get_branch"),
+        ("switch the beta flag off for everybody", "disable_flag", "enable_flag"),
+        ("set a weekly reminder up", "create_reminder", "update_reminder"),
+        ("kick Bob out of the channel", "remove_member", "list_members"),
     ],
 )
 def test_a_verb_agrees_with_its_own_group_and_contradicts_others(request_text: str, right: str, wrong: str) -> None:

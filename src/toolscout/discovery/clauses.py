@@ -54,7 +54,7 @@ _WISH = re.compile(
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    rf"(?:^|[,:;–]\s)(?:(?:and|then|also|now|so|first|finally),? )?(?:{_VERBS}|{_MORE_VERBS})\s+\w", re.IGNORECASE
+    rf"(?:^|[,:;–]\s|\s-\s)(?:(?:and|then|also|now|so|first|finally),? )?(?:{_VERBS}|{_MORE_VERBS})\s+\w", re.IGNORECASE
 )
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|st|no|inc|ltd|approx)\.$", re.IGNORECASE)
 

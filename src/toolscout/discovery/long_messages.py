@@ -84,5 +84,6 @@ def _sentences(text: str) -> list[_Sentence]:
 
 def _says_something(sentence: str) -> bool:
     letters = sum(character.isalpha() or character == " " for character in sentence)
-    is_prose = letters > _PLAIN * len(sentence) and not _GREETING.match(sentence)
-    return is_prose and len(telling_terms(sentence)) >= MIN_TERMS
+    is_prose = letters > _PLAIN * len(sentence)
+    is_greeting = _GREETING.match(sentence) is not None and not asks(sentence)
+    return is_prose and not is_greeting and len(telling_terms(sentence)) >= MIN_TERMS
