@@ -59,8 +59,8 @@ for _action, _words in _COMPATIBLE:
         _NOT_OTHER[_action] |= _ACTION_OF[_word]
         _NOT_OTHER[_ACTION_OF[_word]] |= _action
 _WEAK = frozenset(
-    "new set how who which where tell see check make build change what message email block close lock release import export "
-    "query read run start move copy".split()
+    "new set how who which where tell see check make build change what message email block close lock release import "
+    "export query read run start move copy".split()
 )
 """Verbs that are often nouns or say little. Another verb of the request counts before them."""
 _FIRST_WORDS = 2

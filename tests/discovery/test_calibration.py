@@ -48,26 +48,18 @@ def test_a_hit_is_weak_where_nothing_is_near_and_no_word_is_known(near: list[flo
     evidence = _evidence(near, [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     calibration = calibrate(evidence, fuse(evidence))
     assert fit_of(calibration.first) == "weak"
-    assert not calibration.foreign
-
-
-def test_only_a_request_far_from_every_tool_is_about_something_else() -> None:
-    far = _evidence([0.15, 0.14], [[0.0, 0.0], [0.0, 0.0]])
-    with_words = _evidence([0.15, 0.14], [[0.8, 0.0], [0.0, 0.0]])
-    assert [calibrate(one, fuse(one)).foreign for one in (far, with_words)] == [True, False]
 
 
 def test_a_hit_that_has_no_vector_yet_is_judged_by_its_words() -> None:
     evidence = _evidence([0.0, 0.12], [[0.8, 0.0], [0.8, 0.0]])
     calibration = calibrate(evidence, fuse(evidence))
-    assert not calibration.foreign
     assert calibration.first > 0.2
 
 
 def test_without_candidates_there_is_no_score() -> None:
     evidence = _evidence([], [[]])
     calibration = calibrate(evidence, fuse(evidence))
-    assert (calibration.first, calibration.foreign, len(calibration.score)) == (0.0, False, 0)
+    assert (calibration.first, len(calibration.score)) == (0.0, 0)
 
 
 def test_the_words_go_by_the_score() -> None:

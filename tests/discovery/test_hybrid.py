@@ -203,8 +203,20 @@ async def test_a_request_that_nothing_fits_gets_no_hit_that_claims_to_fit(sample
     assert answer.suggestions
 
 
+async def test_few_tools_are_shown_however_far_they_are_from_the_request(open_scout: Callable[..., Scout]) -> None:
+    rows = [
+        {"server": "memory", "name": "create_entities", "description": "Create entities in the knowledge graph"},
+        {"server": "memory", "name": "add_observations", "description": "Add observations to existing entities"},
+    ]
+    async with open_scout(rows) as scout:
+        answer = await scout.search_tools("remember that I prefer tea")
+        assert [match.fit for match in answer] == ["weak", "weak"]
+        picked = await scout.discover_tools("remember that I prefer tea")
+        assert len(picked.openai_tools()) == 2
+
+
 async def test_an_answer_without_a_hit_says_what_there_is(sample_scout: Scout) -> None:
-    answer = await sample_scout.search_tools("zqxj vvkk wlrm")
+    answer = await sample_scout.search_tools("zqxj vvkk wlrm", ranker="keyword")
     assert _keys(answer) == []
     assert any("communication" in line for line in answer.suggestions)
     assert answer.metadata.matched == 0

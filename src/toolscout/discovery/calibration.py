@@ -38,9 +38,6 @@ LATER_BY_WORDS, DECAY_BY_WORDS = 0.8, 7.0
 """The same without vectors."""
 STRONG, LIKELY = 0.83, 0.26
 """The least scores of a strong and of a likely hit."""
-FOREIGN = 0.24
-"""If even the nearest tool has a smaller cosine, and no word matches well, the request is about something else."""
-_STRAY_COVER = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +46,6 @@ class Calibration:
 
     first: float
     """How likely the first hit is right, 0 to 1."""
-    foreign: bool
-    """Whether the request is plainly about something else, so that not even the nearest tools are worth showing."""
     score: Doubles
     """For each candidate, how likely it is right, 0 to 1."""
     facts: Mapping[str, float]
@@ -78,16 +73,14 @@ def facts_of(evidence: Evidence, fusion: Fusion) -> dict[str, float]:
 def calibrate(evidence: Evidence, fusion: Fusion) -> Calibration:
     """Give every candidate its score."""
     if not len(fusion.strength):
-        return Calibration(first=0.0, foreign=False, score=fusion.strength, facts={})
+        return Calibration(first=0.0, score=fusion.strength, facts={})
     facts, best = facts_of(evidence, fusion), int(fusion.strength.argmax())
     by_words = evidence.cosine is None or not evidence.cosine[:, best].any()
     first = _curve(_sum(FIRST_BY_WORDS if by_words else FIRST, facts))
     later, decay = (LATER_BY_WORDS, DECAY_BY_WORDS) if by_words else (LATER, DECAY)
     score: Doubles = first * later * np.exp(decay * (fusion.strength - fusion.strength[best]))
     score[best] = first
-    stray = float(fusion.cover.max()) < _STRAY_COVER
-    foreign = not by_words and facts["cosine"] < FOREIGN and stray
-    return Calibration(first=first, foreign=foreign, score=score, facts=facts)
+    return Calibration(first=first, score=score, facts=facts)
 
 
 def fit_of(score: float) -> Fit:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolscout.models import Answer, Caller, Fit
+from toolscout.models import Caller, Fit
 from toolscout.policy.rules import Decision
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def explain_tool(scout: Scout, query: str, key: str, caller: Caller) -> Ex
     answer = await scout.search_tools(query, top_k=_DEPTH, explain=True, caller=caller)
     place = next((number for number, match in enumerate(answer, start=1) if match.tool.key == key), None)
     if place is None:
-        reason = _absent_reason(answer)
+        reason = _absent_reason()
         return Explanation(key=key, see=see, call=call, rank=None, score=None, fit=None, parts=None, reason=reason)
     match = answer[place - 1]
     return Explanation(
@@ -82,7 +82,5 @@ def _ranked_reason(place: int, fit: Fit | None) -> str:
     return f"it is number {place}{called}; agents are shown {_SHOWN} hits unless they ask for more"
 
 
-def _absent_reason(answer: Answer) -> str:
-    if not len(answer):
-        return "the request is so plainly about something else that it gets no hits at all"
+def _absent_reason() -> str:
     return f"it is not among the first {_DEPTH} hits: neither its words nor its meaning are near the request"

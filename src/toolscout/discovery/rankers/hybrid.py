@@ -12,7 +12,7 @@ import numpy.typing as npt
 from toolscout.discovery.calibration import Calibration, calibrate
 from toolscout.discovery.fusion import Evidence, Fusion, fuse
 from toolscout.discovery.request import UnderstoodRequest
-from toolscout.models import FIELDS, LOCAL, Candidates, Filter, Query, Ranked, Ranking
+from toolscout.models import FIELDS, LOCAL, Candidates, Query, Ranked, Ranking
 from toolscout.text import NAME_LABELS, fold, spell_out
 from toolscout.verbs import actions, other_action, wanted_action
 
@@ -23,12 +23,10 @@ _LONGEST_NAME = 8
 
 
 def rank_hybrid(query: Query, request: UnderstoodRequest, candidates: Candidates) -> Ranking:
-    """Score the candidates, best first. It is empty only if the request is plainly about something else."""
+    """Score the candidates, best first."""
     evidence = _evidence(query, request, candidates)
     fusion = fuse(evidence)
     calibration = calibrate(evidence, fusion)
-    if calibration.foreign and query.threshold is None and query.filter == Filter():
-        return Ranking(best=(), matched=0)
     least = FLOOR if query.threshold is None else query.threshold
     order = np.argsort(-fusion.strength, kind="stable")  # candidates are in the order of keys, so ties go by key
     best = [
