@@ -3,7 +3,8 @@
 For every development set, as it is (`fits`) and with small random parts of it that hold the right tools (`fits-12`,
 `-40`, `-150`) or lack them (`none-12`, ...); with the right tools and their equivalents taken out (`removed`); with
 requests of the other sets to which nothing here is alike (`foreign`); and, where a catalogue can be added, among 4,000
-and all of its tools (`fits-4000`, `fits-all`).
+and all of its tools (`fits-4000`, `fits-all`). `near` and `foreign` of `real_servers` were written as such, and so were
+the near misses of `train_people` (`near-others`), which ask a server for what it cannot do.
 
 Equivalents are judged by the untuned base model, tool against tool, never by a request: on other servers, name and
 description at cosine .6 or more; on any server, whole documents above .8. `removed-narrow` takes out only the latter.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,15 @@ from toolscout.discovery.calibration import facts_of
 from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.fusion import Evidence, fuse
 from toolscout.embedding.builtin import BuiltinEmbedder
-from toolscout.indexing.enrich import weighted_terms
-from toolscout.models import Document, Tool
+from toolscout.indexing.enrich import enrich_tool
+from toolscout.models import LOCAL, Document, Entry, Tool
 from toolscout.text import names_server, query_terms
 from toolscout.verbs import actions, other_action, wanted_action
 
-MOST, SMALL, FOREIGN = 300, 40, 30
-"""Requests of a set, of each size of small catalogue, and of each other set."""
+MOST, SMALL, FOREIGN, NEAR = 300, 40, 30, 600
+"""Requests of a set, of each size of small catalogue, and of each other set; near misses of `train_people`."""
+AROUND = 400
+"""How many tools stand around those of the server that a near miss of `train_people` asks."""
 ALIKE, SAME, STRANGE = 0.6, 0.8, 0.5
 """Cosines by the base: of equivalents, of the same thing, and below which nothing is alike."""
 DEPTH = 10
@@ -46,7 +49,7 @@ class Request:
 
     texts: tuple[str, ...]
     vectors: np.ndarray
-    right: tuple[int, ...]
+    right: tuple[int, ...] = ()
     """The tools that it was written for."""
     also: tuple[int, ...] = ()
     """Tools that serve as well."""
@@ -109,19 +112,8 @@ class Catalogue:
         self.actions = np.array([actions(item.name) for item in self.items], dtype=np.int64)
         self.vectors = vectors
         self._words: dict[str, tuple[list[int], list[float]]] = {}
-        for place, (tool, item) in enumerate(zip(tools, self.items, strict=True)):
-            made = Tool(
-                key=str(place),
-                id=str(place),
-                server=item.server or "local",
-                server_title=item.server,
-                name=item.name,
-                description=item.description,
-                input_schema=item.schema,
-                category=tool.get("category") or "",
-                tags=tuple(tool.get("tags") or ()),
-            )
-            held = weighted_terms(made)
+        for place, tool in enumerate(tools):
+            held = entry_of(tool).terms
             for term, impact in zip(held.words, held.impact, strict=True):
                 rows, impacts = self._words.setdefault(term, ([], []))
                 rows.append(place)
@@ -175,18 +167,23 @@ def requests(name: str, places: dict[str, int], texts: Texts, kind: str = "") ->
     """Return the requests of a set, cut into their needs; with `kind`, those of its requests that nothing fits."""
     unanswerable = [row for row in rows(bench() / name / "nothing_fits.jsonl") if row["kind"] == kind] if kind else []
     queries = unanswerable or read_queries(name)
-    needs = [(query["query"], *split_clauses(query["query"])) for query in queries]
-    vectors = texts.queries([text for parts in needs for text in parts])
-    ends = np.cumsum([len(parts) for parts in needs])
 
     def tools(query: dict[str, Any], field: str) -> tuple[int, ...]:
         return tuple(places[one] for one in dict.fromkeys(query.get(field) or ()) if one in places)
 
     return [
-        Request(parts, vectors[end - len(parts) : end], right, tools(query, "also"))
-        for parts, end, query in zip(needs, ends, queries, strict=True)
+        replace(request, right=right, also=tools(query, "also"))
+        for request, query in zip(embed([query["query"] for query in queries], texts), queries, strict=True)
         if (right := tools(query, "gold")) or kind
     ]
+
+
+def embed(queries: Sequence[str], texts: Texts) -> list[Request]:
+    """Cut requests into their needs, and embed these."""
+    needs = [(query, *split_clauses(query)) for query in queries]
+    vectors = texts.queries([text for parts in needs for text in parts])
+    ends = np.cumsum([len(parts) for parts in needs])
+    return [Request(parts, vectors[end - len(parts) : end]) for parts, end in zip(needs, ends, strict=True)]
 
 
 def trial(
@@ -204,10 +201,28 @@ def trial(
     return Trial(name, kind, facts_of(evidence, fused), fused.strength[order] - fused.strength[order[0]], right)
 
 
+def entry_of(tool: dict[str, Any]) -> Entry:
+    """Return what the product publishes of a tool."""
+    item = item_of(tool)
+    return enrich_tool(
+        Tool(
+            key=tool["id"],
+            id=tool["id"],
+            server=item.server or LOCAL,
+            server_title=item.server,
+            name=item.name,
+            description=item.description,
+            input_schema=item.schema,
+            category=tool.get("category") or "",
+            tags=tuple(tool.get("tags") or ()),
+        )
+    )
+
+
 def tools_of(name: str, texts: Texts) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Return the tools of a set and their vectors."""
     tools = read_tools(name)
-    return tools, texts.documents([document(item_of(tool)) for tool in tools])
+    return tools, texts.documents([entry_of(tool).document for tool in tools])
 
 
 def among(name: str, texts: Texts, count: int | None) -> Catalogue:
@@ -254,3 +269,21 @@ def make_trials(texts: Texts, *, by_words: bool = False) -> Iterator[Trial]:
             large = among(name, texts, count)
             for place in random.permutation(len(asked[name]))[:150]:
                 yield one(kind, large, asked[name][place], np.arange(len(large.items)))
+    yield from near_others(texts, by_words=by_words)
+
+
+def near_others(texts: Texts, *, by_words: bool) -> Iterator[Trial]:
+    """Give the near misses of `train_people`, each over its server's tools and some of others."""
+    random = np.random.default_rng(1)
+    tools, vectors = tools_of("mcp_catalogue", texts)
+    places: dict[str, list[int]] = {}
+    for place, tool in enumerate(tools):
+        places.setdefault(tool.get("server") or "", []).append(place)
+    near = [row for row in rows(bench() / "train_people" / "near.jsonl") if row["server"] in places]
+    near = [near[place] for place in random.permutation(len(near))[:NEAR]]
+    own = np.unique(np.concatenate([places[row["server"]] for row in near]))
+    catalogue = Catalogue([tools[place] for place in own], vectors[own])
+    for row, request in zip(near, embed([row["query"] for row in near], texts), strict=True):
+        mine = np.searchsorted(own, places[row["server"]])
+        seen = np.union1d(mine, random.permutation(len(own))[:AROUND])
+        yield trial("train_people", "near-others", catalogue, request, seen, by_words=by_words)

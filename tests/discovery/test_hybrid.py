@@ -262,6 +262,19 @@ async def test_a_keyword_of_the_author_finds_the_tool(open_scout: Callable[..., 
             assert (await scout.search_tools(query))[0].tool.name == "run_job"
 
 
+@pytest.mark.parametrize("field", ["tags", "keywords", "capabilities"])
+async def test_each_kind_of_label_reaches_the_words_and_the_vectors(
+    open_scout: Callable[..., Scout], field: str
+) -> None:
+    rows = [
+        {"name": "run_job", "description": "Start a job.", field: ["weather"]},
+        *({"name": f"job_{number}", "description": "Handle a job of the rink."} for number in range(20)),
+    ]
+    async with open_scout(rows) as scout:
+        assert (await scout.search_tools("weather"))[0].tool.name == "run_job"
+        assert (await scout.search_tools("will it rain tomorrow", ranker="semantic"))[0].tool.name == "run_job"
+
+
 async def test_tags_of_the_filter_lift_the_tools_that_have_more_of_them(open_scout: Callable[..., Scout]) -> None:
     rows = [
         {"server": "one", "name": "send_note", "description": "Send a note.", "tags": ["mail"]},

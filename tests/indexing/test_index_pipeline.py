@@ -60,7 +60,7 @@ async def test_unchanged_tools_are_neither_embedded_nor_published_again(
         ({"description": "Send a letter!"}, 1),
         ({"input_schema": {"properties": {"to": {"type": "string"}}}}, 0),
         ({"input_schema": {"properties": {"whom": {}}}}, 1),
-        ({"tags": ["post"]}, 0),
+        ({"tags": ["post"]}, 1),
         ({"annotations": {"readOnlyHint": True}}, 0),
     ],
 )

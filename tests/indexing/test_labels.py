@@ -138,11 +138,11 @@ def test_a_tool_is_found_by_every_word_that_describes_it() -> None:
     assert set(query_terms(request)) <= set(entry.terms.words)
 
 
-def test_the_text_that_is_embedded_says_name_server_description_and_parameters() -> None:
+def test_the_text_that_is_embedded_says_name_server_labels_description_and_parameters() -> None:
     raw = {"name": "listS3Buckets", "description": "List them.", "input_schema": {"properties": {"maxKeys": {}}}}
     place = Server(key="aws", title="AWS Cloud")
     text = enrich_tool(normalize_tool(raw, place, Settings())).document.text()
-    assert text == "list s3 buckets (aws cloud): List them. Parameters: max keys"
+    assert text == "list s3 buckets (aws cloud), also aws, list: List them. Parameters: max keys"
 
 
 def test_parameters_are_read_to_a_bound_and_odd_schemas_break_nothing() -> None:

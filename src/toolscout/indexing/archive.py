@@ -348,6 +348,7 @@ def _check_bounds(tool: Tool, settings: Settings) -> None:
         "_meta": tool.meta,
         "tags": list(tool.tags),
         "keywords": list(tool.keywords),
+        "capabilities": list(tool.capabilities),
         "related": list(tool.related),
         "examples": list(tool.examples),
     }

@@ -7,6 +7,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from toolscout.indexing.normalize import canonical_json
@@ -14,7 +15,7 @@ from toolscout.indexing.taxonomy import infer_labels, taxonomy_version
 from toolscout.models import LOCAL, Document, Entry, Terms, Tool
 from toolscout.text import count_tokens, split_words, terms
 
-_REVISION = 3
+_REVISION = 4
 """Raise it when the document or the words of an unchanged tool change, so that all tools are indexed again."""
 
 NAME, SERVER, DESCRIPTION, PARAMETERS, LABELS, KEYWORDS = 1, 2, 4, 8, 16, 32
@@ -29,6 +30,7 @@ _MAX_PARAMETERS = 60
 _MAX_ENUM_VALUES = 20
 _MAX_LABEL_CHARACTERS = 160
 _MAX_DETAIL_CHARACTERS = 400
+_NONE_SENT: Mapping[str, Any] = {"category": "", "tags": (), "capabilities": ()}
 
 
 def stamp_of(tool: Tool) -> str:
@@ -42,6 +44,7 @@ def stamp_of(tool: Tool) -> str:
         tool.category,
         tool.tags,
         tool.keywords,
+        tool.capabilities,
         tool.examples,
         tool.related,
         tool.owner,
@@ -60,10 +63,11 @@ def restamp(tool: Tool, before: Tool, stamp: str) -> str:
     """
     if tool == before:
         return stamp
-    sent_labels: tuple[dict[str, Any], ...] = ({}, {"category": ""}, {"tags": ()}, {"category": "", "tags": ()})
-    for labels in sent_labels:
-        if stamp_of(replace(before, **labels)) == stamp:
-            return stamp_of(replace(tool, **labels))
+    for count in range(len(_NONE_SENT) + 1):
+        for names in combinations(_NONE_SENT, count):
+            labels = {name: _NONE_SENT[name] for name in names}
+            if stamp_of(replace(before, **labels)) == stamp:
+                return stamp_of(replace(tool, **labels))
     return stamp_of(tool)
 
 
@@ -77,7 +81,7 @@ def enrich_tool(tool: Tool) -> Entry:
         tool,
         category=tool.category or inferred.category,
         tags=tool.tags or inferred.tags,
-        capabilities=inferred.capabilities,
+        capabilities=tool.capabilities or inferred.capabilities,
     )
     document = to_document(tool)
     return Entry(
@@ -98,7 +102,7 @@ def to_document(tool: Tool) -> Document:
         server="" if tool.server == LOCAL else _plain(tool.server_title),
         description=tool.description,
         parameters=", ".join(_plain(name) for name, _ in described),
-        labels=", ".join(dict.fromkeys(_author_labels(tool)))[:_MAX_LABEL_CHARACTERS],
+        labels=", ".join(dict.fromkeys(_labels(tool)))[:_MAX_LABEL_CHARACTERS],
         details="; ".join(filter(None, (text for _, text in described)))[:_MAX_DETAIL_CHARACTERS],
     )
 
@@ -148,10 +152,16 @@ def parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 queue.append((depth + 1, items if isinstance(items, Mapping) else value))
 
 
-def _author_labels(tool: Tool) -> Iterator[str]:
-    """Yield the author's words for a tool: keywords, and examples of requests. Tags count as words and as filters."""
+def _labels(tool: Tool) -> Iterator[str]:
+    """Yield the words for a tool that stand outside of its definition: the author's, and inferred ones."""
     yield from tool.keywords
-    yield from (example for example in tool.examples if isinstance(example, str))
+    yield from tool.tags
+    yield from tool.capabilities
+    yield from _example_requests(tool)
+
+
+def _example_requests(tool: Tool) -> Iterator[str]:
+    return (example for example in tool.examples if isinstance(example, str))
 
 
 def _plain(name: str) -> str:
@@ -173,4 +183,4 @@ def _fields(tool: Tool) -> Iterator[tuple[int, str]]:
     yield DESCRIPTION, tool.description
     yield PARAMETERS, " ".join(f"{name} {text}" for name, text in parameters(tool.input_schema))
     yield LABELS, " ".join((tool.category, *tool.tags, *tool.capabilities))
-    yield KEYWORDS, " ".join(_author_labels(tool))
+    yield KEYWORDS, " ".join((*tool.keywords, *_example_requests(tool)))

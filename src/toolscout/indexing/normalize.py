@@ -75,6 +75,7 @@ def normalize_tool(
         category=tool_overlay.category or overlay.category or category,
         tags=_merged(_words(clean.get("tags")), _meta_tags(meta), overlay.tags, tool_overlay.tags),
         keywords=_merged(_words(clean.get("keywords")), overlay.keywords, tool_overlay.keywords),
+        capabilities=_words(clean.get("capabilities")),
         examples=tool_overlay.examples or _examples(clean.get("examples")),
         related=_merged(_words(clean.get("related")), overlay.related, tool_overlay.related),
         fingerprint=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
@@ -202,7 +203,7 @@ def _words(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise BadToolError("its tags, keywords and related must be lists of text")
+        raise BadToolError("its tags, keywords, capabilities and related must be lists of text")
     return tuple(item.strip() for item in value if item.strip())
 
 

@@ -174,7 +174,7 @@ class Document:
     description: str
     parameters: str
     labels: str = ""
-    """The author's words for it: keywords, tags, and examples of requests."""
+    """Words for it beside its definition: keywords, tags, capabilities, and examples of requests."""
     details: str = ""
     """The descriptions of the parameters."""
 

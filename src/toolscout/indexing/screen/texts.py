@@ -105,6 +105,7 @@ def _strings(tool: Tool) -> Iterator[tuple[Any, str]]:
         ("category", tool.category),
         ("tags", tool.tags),
         ("keywords", tool.keywords),
+        ("capabilities", tool.capabilities),
         ("related", tool.related),
         ("inputSchema", tool.input_schema),
         ("outputSchema", tool.output_schema),
