@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -50,7 +51,7 @@ class LineReader:
 
     def __init__(self, max_line_bytes: int) -> None:
         self._max = max_line_bytes
-        self._buffer = bytearray()
+        self._buffer = BytesIO()
         self._start = b""
         self._end = b""
         self.skipped_bytes = 0
@@ -59,7 +60,7 @@ class LineReader:
     @property
     def buffered_bytes(self) -> int:
         """How many bytes of an unfinished line are in memory."""
-        return len(self._buffer)
+        return self._buffer.tell()
 
     def feed(self, data: bytes) -> list[bytes | SkippedLine]:
         """Take the bytes that were read and return the lines that are complete now, without blank ones."""
@@ -69,7 +70,7 @@ class LineReader:
         parts = data.split(b"\n")
         lines: list[bytes | SkippedLine] = []
         for part in parts[:-1]:
-            line = self._complete(part) if self._buffer or self.skipped_bytes or len(part) > self._max else part
+            line = self._complete(part) if self.buffered_bytes or self.skipped_bytes or len(part) > self._max else part
             if isinstance(line, SkippedLine) or (line and not line.isspace()):
                 lines.append(line)
         self._extend(parts[-1])
@@ -81,24 +82,27 @@ class LineReader:
             self.skipped_bytes += len(part)
             self._end = part[-_EXCERPT:]
             return
-        self._buffer += part
-        if self.skipped_bytes or len(self._buffer) > self._max:
+        self._buffer.write(part)
+        if self.skipped_bytes or self.buffered_bytes > self._max:
+            line = self._take()
             if not self.skipped_bytes:
-                self._start = bytes(self._buffer[:_EXCERPT])
-            self.skipped_bytes += len(self._buffer)
-            self._end = (self._end + self._buffer[-_EXCERPT:])[-_EXCERPT:]
-            self._buffer.clear()
+                self._start = line[:_EXCERPT]
+            self.skipped_bytes += len(line)
+            self._end = (self._end + line[-_EXCERPT:])[-_EXCERPT:]
 
     def _complete(self, part: bytes) -> bytes | SkippedLine:
         """Finish the line."""
         self._extend(part)
         if not self.skipped_bytes:
-            line = bytes(self._buffer)
-            self._buffer.clear()
-            return line
+            return self._take()
         skipped = SkippedLine(self.skipped_bytes, self._start, self._end)
         self.skipped_bytes, self._start, self._end = 0, b"", b""
         return skipped
+
+    def _take(self) -> bytes:
+        """Return what is buffered, without a copy of it, and begin anew."""
+        buffer, self._buffer = self._buffer, BytesIO()
+        return buffer.getvalue()
 
 
 class ValueCounter:

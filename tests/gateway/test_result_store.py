@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantees import guarantee
-from toolscout.gateway.result_store import byte_size
+from toolscout.gateway.result_store import byte_size, result_json
 from toolscout.gateway.result_store import cut_result as cut
 
 pytestmark = guarantee("fault:huge")
@@ -62,3 +62,10 @@ def test_a_cut_result_is_never_over_the_cap_and_always_json(content: list[Any], 
     shaped = cut_result({"content": content}, cap, URI)
     assert byte_size(shaped) <= cap
     json.loads(json.dumps(shaped))
+
+
+@given(st.text(max_size=60), st.integers(min_value=1_500, max_value=5_000), st.integers(min_value=0, max_value=2))
+def test_a_result_with_long_texts_is_written_as_any_other(part: str, repeats: int, items: int) -> None:
+    long = {"type": "text", "text": part * repeats + "\n", "annotations": {"a": part}}
+    result = {"isError": False, "content": [{"type": "text", "text": part}] * items + [long, long], "_meta": {"m": [1]}}
+    assert json.loads(result_json(result)) == result

@@ -98,7 +98,10 @@ class Session:
         request.attempt = Attempt()
         token = CURRENT_REQUEST.set(request)
         try:
-            return await self._dispatcher.send_raw_request(method, payload, options)
+            answer = await self._dispatcher.send_raw_request(method, payload, options)
+            result = dict(answer)
+            answer.clear()  # the SDK keeps the last message until the next one arrives, however large it is
+            return result
         except MCPError as error:
             if error.code == CONNECTION_CLOSED and not request.sent:
                 raise NotSentError from None

@@ -9,7 +9,7 @@ from typing import Any
 from toolscout.errors import CallError, SignInRequiredError, ToolNotFoundError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.pending_calls import STATE_PREFIX, PendingCalls
-from toolscout.gateway.result_store import ResultStore, compact_json, cut_result
+from toolscout.gateway.result_store import ResultStore, cut_result, result_json
 from toolscout.gateway.sign_in_question import SignInQuestions
 from toolscout.mcp_tools import meta_with_repairs
 from toolscout.models import Caller, CallResult
@@ -122,7 +122,7 @@ class CallForwarder:
         self._note_links(outcome.tool.server, result, caller)
         if outcome.repairs:
             result["_meta"] = meta_with_repairs(result.get("_meta"), outcome.repairs)
-        text = compact_json(result)
+        text = result_json(result)
         if len(text) > self._max_bytes:
             return cut_result(result, len(text), self._max_bytes, self._results.keep(text, caller))
         return result
