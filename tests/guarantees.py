@@ -190,8 +190,8 @@ _FAULTS = _group(
             (
                 "schema",
                 "A check of arguments by a schema ends within the time of its call or is refused: patterns, branching "
-                "references and unique items cannot hold the process. Slow checks of one caller delay no other, and "
-                "without a process to run them in they are refused.",
+                "references, unique items and long lists of names or values cannot hold the process. Slow checks of "
+                "one caller delay no other, and without a process to run them in they are refused.",
             ),
             (
                 "body",

@@ -45,6 +45,11 @@ TOOLS = {
         tool("silent", inputSchema={"type": "object", "unevaluatedProperties": True}),
         tool("plain", inputSchema={"type": "object", "properties": {"a": {"type": "integer"}}}),
     ],
+    "long_schemas": lambda: [
+        tool("required", inputSchema={"type": "object", "required": [f"n{n}" for n in range(20_000)]}),
+        tool("enum", inputSchema={"type": "object", "properties": {"a": {"items": {"enum": [*range(30_000)]}}}}),
+        tool("unused", inputSchema={"type": "object", "$defs": {f"d{n}": {"type": "string"} for n in range(8_000)}}),
+    ],
     "escapes": lambda: [tool("e\x1b[2J\u009b2J", description="\x1b]0;x\x07\r\nERROR forged\u202e", title="\x1b[31m")],
 }
 """What each attack by definitions lists. All others list one tool of their own name."""

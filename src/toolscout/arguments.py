@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import groupby, islice
 from threading import Lock
 from typing import Any
 
@@ -15,6 +16,8 @@ from toolscout.models import Tool
 
 _WRAPPERS = ("arguments", "args", "input", "params", "parameters")
 _MAX_ERRORS = 5
+_MAX_ERRORS_READ = 100
+_MAX_ERROR_CHARS = 1_000
 _MAX_NAMES = 20
 _COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties")
 
@@ -30,7 +33,7 @@ def validate_arguments(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[st
             problems = _problems(tool, arguments)
     if not problems:
         return arguments, repairs
-    problems += _unknown(tool.input_schema, arguments)
+    problems += map(_cut, _unknown(tool.input_schema, arguments))
     raise InvalidArgumentsError(
         f"{tool.key} does not accept these arguments: " + "; ".join(problems[:_MAX_ERRORS]),
         hint="correct them by the schema and call again; nothing was sent",
@@ -153,10 +156,22 @@ def _problems(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     if validator is None:
         return []
     try:
-        errors = sorted(validator.iter_errors(arguments), key=lambda error: [str(part) for part in error.path])
-    except (Unresolvable, RecursionError, re.error):
+        each = groupby(validator.iter_errors(arguments), key=_place)
+        errors = [next(group) for _, group in islice(each, _MAX_ERRORS_READ)]
+    except (Unresolvable, RecursionError, re.error, ArithmeticError, ValueError):  # the last two for extreme numbers
         return []
-    return [_describe(error) for error in errors]
+    errors.sort(key=lambda error: [str(part) for part in error.path])
+    return [_cut(_describe(error)) for error in errors]
+
+
+def _place(error: Any) -> tuple[Any, ...]:
+    """Return what is equal for the errors of all missing names of one object: they are described together."""
+    message = "" if error.validator == "required" else error.message
+    return error.absolute_path, error.absolute_schema_path, message
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_ERROR_CHARS else f"{text[:_MAX_ERROR_CHARS]} ..."
 
 
 def _cache_key(tool: Tool) -> tuple[str, str]:
@@ -196,7 +211,8 @@ def _describe(error: Any) -> str:
     where = ".".join(str(part) for part in error.absolute_path)
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
-        return f"{where + ': ' if where else ''}{', '.join(map(repr, missing))} is missing"
+        more = f" and {len(missing) - _MAX_NAMES} more" if len(missing) > _MAX_NAMES else ""
+        return f"{where + ': ' if where else ''}{', '.join(map(repr, missing[:_MAX_NAMES]))}{more} is missing"
     if error.validator == "additionalProperties" and error.validator_value is False:
         unknown = _unknown({**error.schema, "additionalProperties": True}, error.instance)
         return f"{where + ': ' if where else ''}{unknown[0] if unknown else error.message[:200]}"

@@ -30,6 +30,7 @@ WRITES: Mapping[str, Any] = {"readOnlyHint": False, "destructiveHint": True, "op
 REPAIRS = "toolscout/repairs"
 """The `_meta` field of a result that lists what was repaired in the arguments."""
 
+_LONGEST_TEXT = 8_000
 _GATHERED = "arguments stood beside the name; they are gathered now"
 _KEY_ORDER = ("anyOf", "enum", "type", "items", "default", "minimum", "maximum", "description")
 
@@ -160,9 +161,19 @@ def answer_result(structured: Mapping[str, Any], *, text: Any = None, tips: Sequ
     }
 
 
-def error_result(error: BaseException) -> dict[str, Any]:
-    """Write an error as a result for the model to read: what happened and what to do next."""
+def error_result(error: BaseException, max_bytes: int | None = None) -> dict[str, Any]:
+    """Write an error as a result for the model to read: what happened and what to do next.
+
+    If it has more than `max_bytes`, its details are left out, with a word.
+    """
     body = to_wire(error)
+    size = len(_compact(_compact(body)).encode("utf-8", "replace"))  # its text is more than its structured content
+    if max_bytes is not None and size * 2 > max_bytes:
+        kept = body["error"]
+        kept |= {"message": _cut(kept["message"]), "hint": _cut(kept["hint"]), "suggestions": []}
+        kept.pop("categories_available", None)
+        if kept.pop("details", None):
+            kept["details"] = {"left_out": f"details that would make this answer longer than {max_bytes:,} bytes"}
     return {"content": [{"type": "text", "text": _compact(body)}], "structuredContent": body, "isError": True}
 
 
@@ -189,6 +200,10 @@ def _property_schema(hint: Any, default: Any) -> dict[str, Any]:
 def _in_order(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Write keys in a fixed order: the list is the same bytes whatever order pydantic writes."""
     return {key: schema[key] for key in sorted(schema, key=_KEY_ORDER.index)}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
 def _compact(value: Any) -> str:

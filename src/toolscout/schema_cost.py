@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+_MAX_VALUES = 4_000
+_MAX_OBJECTS = 128
+"""How much a schema may hold in all. It is checked itself, with the parts that nothing refers to."""
+
 _MAX_SCHEMAS = 64
 _MAX_DEPTH = 64
 _MAX_PATTERN = 300
 _MAX_OPTIONAL = 6
 _MAX_STEPS = 4_000
+_CHOICES_PER_STEP = 16
 _MAX_BYTES = 1_000_000
 _MAX_PATTERN_STEPS = 100_000
 _MAX_UNIQUE = 100
@@ -40,6 +45,10 @@ class SchemaCost:
     schemas: int = 0
     branches: int = 1
     """How many schemas may be applied to one value."""
+    names: int = 0
+    """How many names an object may have to have. Each that is missing is an error of its own."""
+    choices: int = 0
+    """How many values and types one value may be compared with."""
     patterns: int = 0
     degree: int = 0
     """The steps of the worst pattern grow with the length of a text to this power."""
@@ -49,9 +58,10 @@ class SchemaCost:
         """Return whether a check of these arguments is certainly done within a few milliseconds."""
         if self.unbounded:
             return False
-        values, size = _measure(arguments)
+        values, objects, size = _measure(arguments)
+        steps = values * (self.branches + self.choices // _CHOICES_PER_STEP) + objects * self.names
         return (
-            values * self.branches <= _MAX_STEPS
+            steps <= _MAX_STEPS
             and size * self.branches <= _MAX_BYTES
             and self.patterns * size**self.degree <= _MAX_PATTERN_STEPS
             and not (self.unique and values > _MAX_UNIQUE)
@@ -62,10 +72,49 @@ def cost_of(schema: Mapping[str, Any]) -> SchemaCost:
     """Estimate a schema. This takes a bounded time, whatever the schema is."""
     cost = SchemaCost()
     try:
+        _check_size(schema)
         _walk(schema, schema, cost, ())
     except _TooMuchError:
         cost.unbounded = True
     return cost
+
+
+def _check_size(schema: Mapping[str, Any]) -> None:
+    """Raise an error unless the schema itself is certainly checked within a few milliseconds."""
+    values = objects = 0
+    stack: list[Any] = [schema]
+    while stack:
+        node = stack.pop()
+        values += 1
+        if isinstance(node, Mapping):
+            objects += 1
+            lists = (*_required(node), node.get("type"))
+            if not all(map(_are_texts, lists)) or any(len(pattern) > _MAX_PATTERN for pattern in _patterns(node)):
+                raise _TooMuchError
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+        if values > _MAX_VALUES or objects > _MAX_OBJECTS:
+            raise _TooMuchError
+
+
+def _required(node: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the lists of names that an object must have, always or beside another name."""
+    dependent = node.get("dependentRequired")
+    yield node.get("required")
+    yield from (dependent.values() if isinstance(dependent, Mapping) else ())
+
+
+def _are_texts(value: Any) -> bool:
+    """Return whether a list has texts only. To find that those are unique takes little time, unlike other values."""
+    return not isinstance(value, list) or all(isinstance(item, str) for item in value)
+
+
+def _patterns(node: Mapping[str, Any]) -> Iterator[str]:
+    others = node.get("patternProperties")
+    for pattern in (node.get("pattern"), *(others if isinstance(others, Mapping) else ())):
+        if isinstance(pattern, str):
+            yield pattern
 
 
 def _walk(node: Any, root: Mapping[str, Any], cost: SchemaCost, references: tuple[str, ...], depth: int = 0) -> None:
@@ -76,11 +125,11 @@ def _walk(node: Any, root: Mapping[str, Any], cost: SchemaCost, references: tupl
     if cost.schemas > _MAX_SCHEMAS or depth > _MAX_DEPTH or len(node) > _MAX_SCHEMAS or _UNBOUNDED & node.keys():
         raise _TooMuchError
     cost.unique = cost.unique or bool(node.get("uniqueItems"))
-    patterns = node.get("patternProperties")
-    for pattern in (node.get("pattern"), *(patterns if isinstance(patterns, Mapping) else ())):
-        if isinstance(pattern, str):
-            cost.patterns += 1
-            cost.degree = max(cost.degree, _degree(pattern))
+    cost.names += sum(len(names) for names in _required(node) if isinstance(names, list))
+    cost.choices += sum(_measure(node.get(word))[0] for word in ("enum", "const"))
+    for pattern in _patterns(node):
+        cost.patterns += 1
+        cost.degree = max(cost.degree, _degree(pattern))
     reference = node.get("$ref")
     if isinstance(reference, str):
         if reference in references or not reference.startswith("#/") or "$id" in node:
@@ -118,8 +167,6 @@ def _resolve(root: Mapping[str, Any], reference: str) -> Any:
 
 def _degree(pattern: str) -> int:
     """Return the power with which a pattern's steps grow at most. It is searched for at every place of a text."""
-    if len(pattern) > _MAX_PATTERN:
-        raise _TooMuchError
     try:
         parsed = list(re._parser.parse(pattern))  # type: ignore[attr-defined]  # noqa: SLF001 - the standard library's own
     except (re.error, OverflowError, RecursionError):
@@ -157,9 +204,9 @@ def _repeats(items: Any, *, within: bool) -> tuple[int, int]:
     return repeats, optional
 
 
-def _measure(arguments: Any) -> tuple[int, int]:
-    """Return how many values and characters arguments have, up to the largest numbers that matter."""
-    values = size = 0
+def _measure(arguments: Any) -> tuple[int, int, int]:
+    """Return how many values, objects and characters arguments have, up to the largest numbers that matter."""
+    values = objects = size = 0
     stack = [arguments]
     while stack and values <= _MAX_STEPS:
         item = stack.pop()
@@ -167,6 +214,7 @@ def _measure(arguments: Any) -> tuple[int, int]:
         if isinstance(item, str):
             size += len(item)
         elif isinstance(item, Mapping):
+            objects += 1
             size += sum(len(str(name)) for name in item)
             stack.extend(item.values())
         elif isinstance(item, (list, tuple)):
@@ -174,5 +222,5 @@ def _measure(arguments: Any) -> tuple[int, int]:
         else:
             size += 8
     if isinstance(arguments, str):
-        values = len(arguments) // 2
-    return values, size
+        values = objects = len(arguments) // 2
+    return values, objects, size

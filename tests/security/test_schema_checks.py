@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,9 @@ NO_WAIT_S = CHECK_S
 @pytest.fixture
 def make_tool():
     def make(schema: dict[str, Any]) -> Tool:
+        fingerprint = sha256(repr(schema).encode()).hexdigest()
         return Tool(
-            key="a__b", id="a__b", server="a", server_title="a", name="b", input_schema=schema, fingerprint="f" * 64
+            key="a__b", id="a__b", server="a", server_title="a", name="b", input_schema=schema, fingerprint=fingerprint
         )
 
     return make
@@ -166,10 +169,67 @@ def test_only_patterns_that_cannot_backtrack_for_long_are_checked_in_place(patte
         {"unevaluatedProperties": False},
         {"anyOf": [{"type": "object"}] * 1_000},
         {"properties": {"a": {"pattern": "x" * 1_000}}},
+        {"required": [f"n{number}" for number in range(20_000)]},
+        {"dependentRequired": {"a": [f"n{number}" for number in range(20_000)]}},
+        {"required": [*range(500), *map(str, range(500))]},
+        {"type": ["object"] * 20_000},
+        {"properties": {"a": {"enum": [{"b": number} for number in range(10_000)]}}},
+        {"$defs": {f"d{number}": {"type": "string"} for number in range(8_000)}},
+        {"$defs": {"never": {"pattern": "x" * 1_000}}},
+        {"$defs": {"never": {"patternProperties": {"x" * 1_000: {}}}}},
+        {"default": [[]] * 10_000},
     ],
+    ids=lambda schema: next(iter(schema)),
 )
 def test_a_schema_of_unknown_cost_is_never_checked_in_place(schema):
-    assert not cost_of(schema).allows({})
+    assert not cost_of({"type": "object", **schema}).allows({})
+
+
+@pytest.mark.parametrize(
+    ("schema", "few", "many"),
+    [
+        (
+            {"properties": {"a": {"items": {"enum": [f"n{number}" for number in range(1_000)]}}}},
+            {"a": ["x"]},
+            {"a": ["x"] * 200},
+        ),
+        (
+            {"properties": {"a": {"items": {"required": [f"n{number}" for number in range(100)]}}}},
+            {"a": [{}]},
+            {"a": [{}] * 100},
+        ),
+        (
+            {"dependentRequired": {"a": [f"n{number}" for number in range(100)]}},
+            {"a": 1},
+            {"a": [{"a": 1}] * 100},
+        ),
+    ],
+    ids=["enum", "required", "dependentRequired"],
+)
+def test_what_many_values_are_compared_with_is_not_checked_in_place(schema, few, many):
+    cost = cost_of({"type": "object", **schema})
+    assert cost.allows(few)
+    assert not cost.allows(many)
+
+
+@pytest.mark.timing
+def test_the_names_that_are_missing_are_described_once_and_quickly(make_tool):
+    tool = make_tool({"type": "object", "required": [f"n{number}" for number in range(20_000)]})
+    started = time.perf_counter()
+    with pytest.raises(InvalidArgumentsError, match=r"'n0', 'n1', .* and 19980 more is missing$") as caught:
+        validate_arguments(tool, {})
+    assert time.perf_counter() - started < NO_WAIT_S
+    assert len(caught.value.message) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("step", "value"),
+    [(1e-300, 10**400), (0.5, float("inf")), (0.5, -(10**400))],
+    ids=["small step", "infinite", "huge"],
+)
+def test_a_number_that_the_check_cannot_compute_is_left_to_the_server(make_tool, step, value):
+    tool = make_tool({"type": "object", "properties": {"a": {"multipleOf": step}}})
+    assert validate_arguments(tool, {"a": value}) == ({"a": value}, ())
 
 
 async def test_what_is_checked_apart_has_the_same_result_as_in_place(pool: WorkerPool, make_tool):

@@ -34,6 +34,11 @@ class ToolRequest:
     caller: Caller
     params: Mapping[str, Any]
 
+    @property
+    def max_bytes(self) -> int:
+        """How many bytes its result may have."""
+        return self.forwarder.max_bytes
+
     async def forward(
         self, key: str, arguments: Any, *, version: str | None = None, read_only: bool = False
     ) -> dict[str, Any]:
@@ -54,7 +59,7 @@ class CallForwarder:
     ) -> None:
         self._scout = scout
         self._sign_ins = sign_ins
-        self._max_bytes = settings.max_result_bytes
+        self.max_bytes = settings.max_result_bytes
         self._results = results
         self._note_links = note_links
         self._pending = PendingCalls()
@@ -123,8 +128,8 @@ class CallForwarder:
         if outcome.repairs:
             result["_meta"] = meta_with_repairs(result.get("_meta"), outcome.repairs)
         text = result_json(result)
-        if len(text) > self._max_bytes:
-            return cut_result(result, len(text), self._max_bytes, self._results.keep(text, caller))
+        if len(text) > self.max_bytes:
+            return cut_result(result, len(text), self.max_bytes, self._results.keep(text, caller))
         return result
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from toolscout.errors import InvalidValueError
+from toolscout.gateway.answer_limit import fit_hits
 from toolscout.gateway.call_forwarder import ToolRequest
 from toolscout.gateway.discovery_tools import Count, InnerArguments
 from toolscout.mcp_tools import WRITES, McpTool, answer_result, mcp_tool
@@ -41,7 +42,7 @@ async def intelligent_tool_finder(
         )
     if not natural_language_query:
         matches = await request.scout.find_by_tags(tags or [], match="all", detail="full", caller=request.caller)
-        return _hits_result([_finder_hit(match) for match in matches[:top_n_tools]])
+        return _hits_result(request, [_finder_hit(match) for match in matches[:top_n_tools]])
     answer = await request.scout.search_tools(
         natural_language_query,
         tags=tags,
@@ -52,7 +53,7 @@ async def intelligent_tool_finder(
         top_k_services=top_k_services,
         caller=request.caller,
     )
-    return _hits_result([_finder_hit(match) for match in answer])
+    return _hits_result(request, [_finder_hit(match) for match in answer])
 
 
 @mcp_tool("Find tools for a need across all servers.", **_SEARCH)
@@ -62,6 +63,7 @@ async def search_registry_tools(request: ToolRequest, query: str, max_results: C
         query, top_k=max_results, detail="full", ranker="boosted", caller=request.caller
     )
     return _hits_result(
+        request,
         [
             {
                 "tool_name": match.tool.name,
@@ -72,7 +74,7 @@ async def search_registry_tools(request: ToolRequest, query: str, max_results: C
                 "relevance_score": _score(match),
             }
             for match in answer
-        ]
+        ],
     )
 
 
@@ -97,6 +99,7 @@ async def tool_search(request: ToolRequest, query: str, max_results: Count = 10)
         query, top_k=max_results, detail="full", ranker="fuzzy", caller=request.caller
     )
     return _hits_result(
+        request,
         [
             {
                 "name": match.tool.key,
@@ -105,7 +108,7 @@ async def tool_search(request: ToolRequest, query: str, max_results: Count = 10)
                 "input_schema": match.tool.input_schema,
             }
             for match in answer
-        ]
+        ],
     )
 
 
@@ -124,9 +127,10 @@ COMPAT_TOOLS: tuple[McpTool, ...] = (
 )
 
 
-def _hits_result(hits: list[dict[str, Any]]) -> dict[str, Any]:
+def _hits_result(request: ToolRequest, hits: list[dict[str, Any]]) -> dict[str, Any]:
     """Write hits as those systems do: as text a bare list, as structured content a list under `result`."""
-    return answer_result({"result": hits}, text=hits)
+    hits, notes = fit_hits(hits, request.max_bytes)
+    return answer_result({"result": hits}, text=hits, tips=notes)
 
 
 def _finder_hit(match: ToolMatch) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from toolscout.errors import (
     UnknownServerError,
     UnknownTagError,
 )
+from toolscout.gateway.answer_limit import fit_answer
 from toolscout.gateway.call_forwarder import ToolRequest
 from toolscout.mcp_tools import WRITES, McpTool, answer_result, error_result, mcp_tool, meta_with_repairs
 from toolscout.models import Answer, Detail, Match, answer_text, answers_text
@@ -80,6 +81,7 @@ async def search_tools(
 
     answers = await _search_with_fewer_filters(search, {"tags": tags, "category": category, "servers": servers})
     answers[0] = await _with_sign_ins(request, answers, servers)
+    answers = [fit_answer(answer, request.max_bytes // len(answers)) for answer in answers]
     budget = ANSWER_TOKENS if max_tokens is None else max_tokens
     if not isinstance(query, list):
         return answer_result(answers[0].to_dict(), text=answer_text(answers[0], budget))
@@ -149,6 +151,11 @@ async def get_tool_details(
 ) -> dict[str, Any]:
     """Return full definitions."""
     answer = await request.scout.get_tool_details(names, caller=request.caller)
+    return _result(request, answer)
+
+
+def _result(request: ToolRequest, answer: Answer) -> dict[str, Any]:
+    answer = fit_answer(answer, request.max_bytes)
     return answer_result(answer.to_dict(), text=answer_text(answer))
 
 
@@ -231,7 +238,7 @@ async def list_tools(
     answer = await request.scout.list_tools(
         detail=detail, category=category, server=server, page=page, page_size=page_size, caller=request.caller
     )
-    return answer_result(answer.to_dict(), text=answer_text(answer))
+    return _result(request, answer)
 
 
 @mcp_tool(
@@ -255,14 +262,14 @@ async def find_by_tags(
 ) -> dict[str, Any]:
     """Return the tools that carry any, or all, of the tags."""
     answer = await request.scout.find_by_tags(tags, match=match, detail=detail, caller=request.caller)
-    return answer_result(answer.to_dict(), text=answer_text(answer))
+    return _result(request, answer)
 
 
 @mcp_tool("Show what goes with a tool.", surface="browse", output_schema=_ANSWER_SCHEMA)
 async def get_related_tools(request: ToolRequest, name: Key, limit: Count = 5) -> dict[str, Any]:
     """Return related tools, each with its strongest relation."""
     answer = await request.scout.get_related_tools(name, limit=limit, caller=request.caller)
-    return answer_result(answer.to_dict(), text=answer_text(answer))
+    return _result(request, answer)
 
 
 DISCOVERY_TOOLS: tuple[McpTool, ...] = (

@@ -37,12 +37,12 @@ class Dispatcher:
             describe_call(current_span(), name)
             return await _run(tool, request)
         except ToolscoutError as error:
-            return error_result(error)
+            return error_result(error, request.max_bytes)
         except MCPError:
             raise
         except Exception as error:  # noqa: BLE001 - clients must not see the details of a bug
             _log.exception("%s failed", name)
-            return error_result(error)
+            return error_result(error, request.max_bytes)
 
     async def _pass_through(self, key: str, request: ToolRequest) -> dict[str, Any]:
         """Call a downstream tool that is listed under its key. A protocol error of its server is raised as one."""
