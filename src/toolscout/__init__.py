@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from toolscout.errors import SignInError as SignInError
     from toolscout.errors import SignInRequiredError as SignInRequiredError
     from toolscout.errors import StoreError as StoreError
+    from toolscout.errors import StoreUnreachableError as StoreUnreachableError
     from toolscout.errors import ToolNotFoundError as ToolNotFoundError
     from toolscout.errors import ToolscoutError as ToolscoutError
     from toolscout.errors import UnknownCategoryError as UnknownCategoryError
@@ -131,7 +132,7 @@ _HOME = {
         "DefinitionChangedError DimensionError EmbedderError EmptyQueryError InputFileError "
         "InvalidArgumentsError InvalidValueError LimitError NotAllowedError NotReadOnlyError PolicyError "
         "SchemaVersionError ServerUnavailableError SettingError SignInError SignInRequiredError StoreError "
-        "ToolNotFoundError ToolscoutError UnknownCategoryError UnknownRankerError UnknownServerError "
+        "StoreUnreachableError ToolNotFoundError ToolscoutError UnknownCategoryError UnknownRankerError UnknownServerError "
         "UnknownTagError UnreadableAccountError UsageError"
     ),
     "models": (

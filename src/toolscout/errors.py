@@ -34,6 +34,7 @@
     ├── EmbedderError              the embedder cannot answer; searches use words alone and are marked degraded
     │   └── DimensionError         vectors have another length than the model's; they are refused, never mixed
     └── StoreError                 the catalogue cannot be read or written
+        ├── StoreUnreachableError  the server of the database does not answer now; what is loaded is served meanwhile
         ├── SchemaVersionError     the store was written by a newer toolscout
         └── UnreadableAccountError a stored account cannot be decrypted; the other accounts can be used
 """
@@ -276,6 +277,10 @@ class StoreError(ToolscoutError):
             f"{where} is not open: use `async with Scout.open(...) as scout`",
             hint="enter it with `async with`, or use `toolscout.sync` without asyncio",
         )
+
+
+class StoreUnreachableError(StoreError):
+    """The server of the database does not answer now. Unlike a file that is gone or damaged, it may be as it was."""
 
 
 class SchemaVersionError(StoreError):

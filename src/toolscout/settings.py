@@ -236,10 +236,7 @@ class Settings:
     """The longest message that a server may send. A longer one fails only that call."""
 
     max_result_bytes: int = 200_000
-    """The largest result that is returned whole. A larger one is cut, with a link to the rest.
-
-    Toolscout's own answers keep to it by showing less.
-    """
+    """The largest result that is returned whole. A larger one is cut, with a link to the rest."""
 
     results_ttl_s: float = 600.0
     """How long the rest of a cut result can be read."""

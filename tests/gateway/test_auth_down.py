@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from guarantees import guarantee
 from guarded import Clock, guarded
 from postgres_server import PostgresServer, with_database
 from scripted import Scripted
-from toolscout.errors import StoreError
+from toolscout.errors import StoreError, StoreUnreachableError
 from toolscout.gateway.auth.bearer import BearerVerifier
 from toolscout.models import ApiKey
 from toolscout.policy.api_keys import mint_key
@@ -70,6 +71,35 @@ async def test_cached_keys_still_work_while_the_database_is_down(fragile: Postgr
         assert (await served.ask(known, "tools/list")).status_code == 401
 
 
+@guarantee("store:restore")
+@pytest.mark.parametrize("damage", ["gone", "garbage"])
+async def test_no_key_is_accepted_while_the_file_is_gone_or_garbage(tmp_path: Path, tools: Scripted, damage: str) -> None:
+    file, kept = tmp_path / "catalogue.db", tmp_path / "kept.db"
+    async with guarded({"acme": [tools]}, store=f"sqlite:///{file}", surface="all") as served:
+        known = await served.key("acme")
+        assert await served.names(known) == ["demo__echo"]
+        kept.hardlink_to(file)
+        if damage == "gone":
+            file.unlink()
+        else:
+            put_garbage(file)
+        for _ in range(2):
+            served.clock.now += ASK_AGAIN_S
+            refused = await served.ask(known, "tools/list")
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert str(tmp_path) not in refused.text
+        kept.replace(file)
+        served.clock.now += ASK_AGAIN_S
+        assert await served.names(known) == ["demo__echo"]
+
+
+def put_garbage(file: Path) -> None:
+    """Let a file that is no catalogue take the place of one."""
+    garbage = file.with_name("garbage.db")
+    garbage.write_bytes(b"not a catalogue" * 1_000)
+    garbage.replace(file)
+
+
 @guarantee("store:down")
 async def test_a_key_works_even_if_its_last_use_cannot_be_stored(tools: Scripted) -> None:
     async with guarded({"acme": [tools]}) as served:
@@ -108,7 +138,7 @@ async def test_keys_that_do_not_exist_push_out_none_that_does() -> None:
 
     async def find(number: str, _secret: str) -> ApiKey | None:
         if down:
-            raise StoreError("away", hint="")
+            raise StoreUnreachableError("away", hint="")
         return kept.get(number)
 
     clock = Clock()

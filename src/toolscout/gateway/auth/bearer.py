@@ -11,7 +11,7 @@ from cachetools import LRUCache, TLRUCache, TTLCache
 from mcp.server.auth.provider import AccessToken
 from starlette.authentication import AuthenticationError
 
-from toolscout.errors import AuthError, StoreError, ToolscoutError
+from toolscout.errors import AuthError, StoreError, StoreUnreachableError, ToolscoutError
 from toolscout.gateway.auth.jwt_tokens import JwtVerifier
 from toolscout.gateway.denied import note_reason
 from toolscout.gateway.identity import CALLER
@@ -30,8 +30,9 @@ FindKey = Callable[[str, str], Awaitable[ApiKey | None]]
 class BearerVerifier:
     """The SDK's TokenVerifier, with a cache of keys and of verified tokens.
 
-    A key is cached for one second, so a revoked key is refused soon. While the store fails, the last known key is
-    used. Verified tokens are cached for half a minute, unless they expire earlier or the issuer's keys change.
+    A key is cached for one second, so a revoked key is refused soon. While a database server cannot be reached, the
+    last known key is used. Verified tokens are cached for half a minute, unless they expire earlier or the issuer's
+    keys change.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class BearerVerifier:
             return None
         try:
             key, ttl_s = await self._find_key(key_id, secret), _KEY_TTL_S
-        except StoreError:
+        except StoreUnreachableError:  # of a file that is gone or damaged nothing is known, so no key is accepted
             key, ttl_s = self._last_keys.get(key_id), _STALE_KEY_TTL_S
             if key is None:
                 raise

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import AsyncConnection, conninfo
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from toolscout.errors import SettingError, StoreError
+from toolscout.errors import SettingError, StoreError, StoreUnreachableError
 from toolscout.storage.postgres.schema import ROLE
 
 _Result = TypeVar("_Result")
@@ -152,13 +152,13 @@ class ConnectionPool:
         if isinstance(error, PoolTimeout):
             text = "no connection in time"
             if self.alive:
-                return StoreError(
+                return StoreUnreachableError(
                     f"{self.where} is busy: {text}",
                     hint="try again; if it lasts, raise TOOLSCOUT_STORE_CONNECTIONS, or PostgreSQL's max_connections",
                 )
         code = getattr(error, "sqlstate", None)
         if isinstance(error, _CONNECTION_ERRORS) and (code is None or code.startswith(_DISCONNECTED)):
-            return StoreError(
+            return StoreUnreachableError(
                 f"{self.where} cannot be reached: {text}",
                 hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",
             )

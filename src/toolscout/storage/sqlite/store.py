@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _FileId = tuple[int, int]
 _UNREADABLE = -2
+_NONE_YET: _FileId = (-1, -1)
 _CLEAN_UP_S = 3_600.0
 _CHECK_RIGHTS = "check the owner and mode of {} and of its folder"
 
@@ -239,6 +240,7 @@ class SqliteStore:
             with suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint")
         self._close()
+        self._opened_file = _NONE_YET  # whatever cannot be opened now is tried again
         for log, log_id in self._logs.items():
             if _file_id(log) == log_id:
                 log.unlink()
