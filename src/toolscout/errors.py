@@ -270,6 +270,11 @@ class StoreError(ToolscoutError):
 
     code = "store_unavailable"
 
+    def __init__(self, message: str, *, hint: str = "", where: str = "") -> None:
+        """Take the file or address that the message names, if it does: callers of a gateway are not told it."""
+        super().__init__(message, hint=hint)
+        self.where = where
+
     @classmethod
     def not_open(cls, where: str) -> StoreError:
         """Return the error for a store that is used before it is opened, or after it is closed."""
@@ -295,14 +300,18 @@ class UnreadableAccountError(StoreError):
     code = "unreadable_account"
 
 
-def to_wire(error: BaseException) -> dict[str, Any]:
-    """Return the JSON shape of any error. An error that toolscout did not raise itself shows no detail."""
+def to_wire(error: BaseException, *, to_operator: bool = False) -> dict[str, Any]:
+    """Return the JSON shape of any error. An error that toolscout did not raise itself shows no detail.
+
+    Where the catalogue is, only the operator is told.
+    """
     if not isinstance(error, ToolscoutError):
         error = ToolscoutError("an internal error occurred in toolscout", hint="run `toolscout doctor`")
+    where = error.where if isinstance(error, StoreError) and not to_operator else ""
     body: dict[str, Any] = {
         "code": error.code,
-        "message": error.message,
-        "hint": error.hint,
+        "message": _without(where, error.message),
+        "hint": _without(where, error.hint),
         "suggestions": list(error.suggestions),
     }
     if error.details:
@@ -310,3 +319,7 @@ def to_wire(error: BaseException) -> dict[str, Any]:
     if error.categories:
         body["categories_available"] = list(error.categories)
     return {"error": body}
+
+
+def _without(where: str, text: str) -> str:
+    return text.replace(where, "the catalogue") if where else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from starlette.authentication import AuthenticationError
 from guarantees import guarantee
 from guarded import Clock, guarded
 from postgres_server import PostgresServer, with_database
+from raw_client import raw_client
 from scripted import Scripted
 from toolscout.errors import StoreError, StoreUnreachableError
 from toolscout.gateway.auth.bearer import BearerVerifier
@@ -108,6 +110,21 @@ async def test_a_key_works_even_if_its_last_use_cannot_be_stored(tools: Scripted
         with pytest.raises(StoreError):
             await served.key("acme")
         assert (await served.ask(good, "tools/list")).status_code == 200
+
+
+@guarantee("store:restore")
+async def test_callers_are_not_told_where_the_file_is(open_gateway, demo, tmp_path: Path) -> None:
+    file = tmp_path / "catalogue.db"
+    async with (
+        open_gateway(demo, store=f"sqlite:///{file}") as opened,
+        raw_client(opened.server, "2026-07-28") as client,
+    ):
+        put_garbage(file)
+        got = await client.request("tools/call", {"name": "search_tools", "arguments": {"query": "echo"}})
+    error = got["structuredContent"]["error"]
+    assert error["code"] == "store_unavailable"
+    assert error["message"].startswith("the catalogue")
+    assert str(tmp_path) not in json.dumps(got)
 
 
 @guarantee("store:down")

@@ -6,6 +6,7 @@ When the database is back, everything works again without a restart, and nothing
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,6 +21,7 @@ from embedders import HashEmbedder
 from guarantees import guarantee
 from postgres_server import PostgresServer, with_database
 from toolscout import StoreError
+from toolscout.errors import to_wire
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
@@ -102,6 +104,9 @@ async def test_loaded_tools_are_served_stale_and_the_rest_fails_soon(
         )
         assert {error.code for error in errors} == {"store_unavailable"}
         assert all("cannot be reached" in error.message and error.hint for error in errors)
+        told = json.dumps([to_wire(error) for error in errors])
+        assert str(fragile.port) not in told, "callers are not told where the database is"
+        assert "the catalogue cannot be reached" in told
 
         await asyncio.to_thread(bring_back, fragile)
 

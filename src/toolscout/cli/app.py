@@ -111,7 +111,7 @@ def main() -> None:
         if as_json:
             from toolscout.cli.output import print_json
 
-            print_json(to_wire(failure))
+            print_json(to_wire(failure, to_operator=True))
         else:
             _print_error(failure)
         raise SystemExit(failure.exit_code) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -36,6 +37,9 @@ _DEFAULTS = {
 }
 _pool_log = logging.getLogger("psycopg.pool")
 _CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, OSError, TimeoutError)
+_SERVER = re.compile("connection to server (?:at|on) .*? failed: ")
+"""The server that the driver's messages name. Ours name it in front, where callers are not told it."""
+
 _DISCONNECTED = ("08", "57P")
 """The classes of SQLSTATE codes for a lost connection or a shutdown. With any other code the database has answered."""
 
@@ -121,6 +125,7 @@ class ConnectionPool:
             raise StoreError(
                 f"{self.where}: a name has characters that PostgreSQL cannot store",
                 hint="use names of valid Unicode text",
+                where=self.where,
             ) from error
         self.note_answer()
         return result
@@ -148,21 +153,24 @@ class ConnectionPool:
 
     def failure(self, error: BaseException) -> StoreError:
         """Turn an error into a StoreError with a hint for the operator."""
-        text = " ".join(str(error).split()) or type(error).__name__
+        text = _SERVER.sub("", " ".join(str(error).split())) or type(error).__name__
         if isinstance(error, PoolTimeout):
             text = "no connection in time"
             if self.alive:
                 return StoreUnreachableError(
                     f"{self.where} is busy: {text}",
                     hint="try again; if it lasts, raise TOOLSCOUT_STORE_CONNECTIONS, or PostgreSQL's max_connections",
+                    where=self.where,
                 )
         code = getattr(error, "sqlstate", None)
         if isinstance(error, _CONNECTION_ERRORS) and (code is None or code.startswith(_DISCONNECTED)):
             return StoreUnreachableError(
                 f"{self.where} cannot be reached: {text}",
                 hint="check that PostgreSQL runs and that the address is right; what is loaded is served meanwhile",
+                where=self.where,
             )
-        return StoreError(f"{self.where}: {text}", hint="check the log of PostgreSQL and the rights of its role")
+        hint = "check the log of PostgreSQL and the rights of its role"
+        return StoreError(f"{self.where}: {text}", hint=hint, where=self.where)
 
     async def _transact(
         self,

@@ -235,7 +235,7 @@ class SqliteStore:
         if self._opened_file in (None, file):
             return
         if file is None:
-            raise StoreError(f"{self._where} is gone", hint="put the file back, or restart to begin with an empty one")
+            raise self._failure(" is gone", "put the file back, or restart to begin with an empty one")
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint")
@@ -333,11 +333,14 @@ class SqliteStore:
                 self._follow_file()
                 return work()
             except sqlite3.Error as error:
-                raise StoreError(f"{self._where}: {error}", hint=_hint(error, self._where)) from error
+                raise self._failure(f": {error}", _hint(error, self._where)) from error
             except OSError as error:
-                raise StoreError(f"{self._where}: {error}", hint=_CHECK_RIGHTS.format(self._where)) from error
+                raise self._failure(f": {error.strerror}", _CHECK_RIGHTS.format(self._where)) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._worker, guarded)
+
+    def _failure(self, what: str, hint: str) -> StoreError:
+        return StoreError(self._where + what, hint=hint, where=self._where)
 
 
 def _file_id(path: Path | None) -> _FileId | None:
