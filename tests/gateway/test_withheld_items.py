@@ -23,6 +23,7 @@ PROMPTS: dict[str, dict[str, Any]] = {
     "title": {"title": POISON},
     "argument": {"arguments": [{"name": "path", "description": POISON}]},
     "meta": {"_meta": {"note": POISON}},
+    "icon": {"icons": [{"src": f"https://img.example/a.png?{POISON}", "mimeType": "image/png"}]},
 }
 
 

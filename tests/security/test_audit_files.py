@@ -100,6 +100,21 @@ def test_a_full_disk_tears_no_line_and_loses_none(tmp_path: Path, required: list
 
 
 @guarantee("audit:every-call")
+def test_lines_that_are_lost_are_counted_and_the_log_says_so(tmp_path: Path, caplog) -> None:
+    path = tmp_path / "logs" / "audit.jsonl"
+    path.parent.write_text("not a folder")
+    log = AuditLog(path)
+    for number in range(10_003):
+        log.write("call", tool=str(number))
+    assert caplog.messages[-1].endswith("; 3 lines are lost")
+    path.parent.unlink()
+    log.write("call", tool="last")
+    lines = list(read_audit(path))
+    assert (lines[0]["act"], lines[0]["lines"]) == ("audit.lost", 4)
+    assert [line["tool"] for line in lines[1:]] == [*map(str, range(4, 10_003)), "last"]
+
+
+@guarantee("audit:every-call")
 def test_a_line_after_a_torn_one_stands_on_its_own_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b'{"act":"call","to')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import logging
@@ -23,6 +24,7 @@ from toolscout import Caller, Scout, Settings, ToolNotFoundError
 from toolscout.config import Config, ServerConfig
 from toolscout.errors import DefinitionChangedError, StoreError
 from toolscout.indexing.normalize import normalize_tool
+from toolscout.indexing.prepare import prepare_server
 from toolscout.indexing.trust import CHANGED, NEW, judge_tool
 from toolscout.models import KEPT_OUT, Overlay, Pin, Scope, Server
 
@@ -355,3 +357,24 @@ async def test_only_the_word_of_a_trusted_server_makes_a_tool_read_only() -> Non
     assert not tool_of(raw, replace(SERVER, trusted=False)).read_only
     trusted_tool = replace(SERVER, trusted=False, tool_overlays={"look": Overlay(trusted=True)})
     assert tool_of(raw, trusted_tool).read_only
+
+
+@guarantee("catalog:quarantine")
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"icons": [{"src": f"https://img.example/a.png?{POISON}"}]}, "/icons/0/src"),
+        ({"execution": {"note": POISON}}, "/execution/note"),
+        ({"vendorHint": POISON}, "/vendorHint"),
+    ],
+)
+def test_text_in_fields_that_no_agent_gets_is_screened_too(fields, where):
+    honest = {**WHOLE, "icons": [{"src": f"data:image/png;base64,{base64.b64encode(bytes(range(256)) * 40).decode()}"}]}
+    stored = prepare_server(SERVER, [honest], {}, Settings())
+    assert not stored.quarantined
+    prepared = prepare_server(SERVER, [{**WHOLE, **fields}], {}, Settings(), pins={pin.key: pin for pin in stored.pins})
+    [poisoned] = prepared.quarantined
+    assert f" in {where}: " in poisoned.reason
+    [pin] = prepared.pins
+    again = prepare_server(SERVER, [{**WHOLE, **fields}], {}, Settings(), pins={pin.key: pin})
+    assert again.quarantined == prepared.quarantined

@@ -25,6 +25,17 @@ _MAX_INTEGER_BITS = 10_000
 _TAG_KEYS = ("tags", "io.modelcontextprotocol/tags", "_fastmcp", "fastmcp")
 
 
+_KEPT = frozenset(
+    "name title description input_schema inputSchema parameters output_schema outputSchema annotations _meta category "
+    "tags keywords examples related id enabled server".split()
+)
+
+
+def not_kept(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a raw definition that no Tool holds, such as its icons."""
+    return {str(field): value for field, value in raw.items() if field not in _KEPT}
+
+
 def normalize_tool(
     raw: Mapping[str, Any], server: Server, settings: Settings, *, owner: str | None = None, live: bool = False
 ) -> Tool:

@@ -9,7 +9,7 @@ from typing import Any
 from toolscout.errors import BadToolError
 from toolscout.indexing.enrich import enrich_tool, stamp_of
 from toolscout.indexing.look_alikes import find_look_alikes
-from toolscout.indexing.normalize import normalize_tool
+from toolscout.indexing.normalize import normalize_tool, not_kept
 from toolscout.indexing.trust import JudgedTool, Screening, judge_tool, screen_once
 from toolscout.models import Dropped, Entry, Pin, Server, Tool
 from toolscout.settings import Settings
@@ -111,7 +111,7 @@ def examine(
             results.append(Dropped(where=describe_place(server, definition, number), reason=error.message))
             continue
         pin = catalogued.pins.get(tool.key)
-        screening = screen_once(tool, pin) if settings.quarantine else None
+        screening = screen_once(tool, pin, not_kept(definition)) if settings.quarantine else None
         judged = _judge(tool, pin, settings, screening).tool
         unchanged = catalogued.stamps.get(tool.key) == stamp_of(judged)
         results.append(ExaminedTool(tool=tool, screening=screening, entry=None if unchanged else enrich_tool(judged)))

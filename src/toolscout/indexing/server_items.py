@@ -10,7 +10,6 @@ from toolscout.models import Tool
 
 _PLACE = "/inputSchema"
 _TEXTS = ("name", "title", "description")
-_UNREAD = frozenset({"icons", "size", *_TEXTS})
 
 
 def screen_items(items: Sequence[Mapping[str, Any]], *, trusted: bool) -> list[str]:
@@ -22,7 +21,7 @@ def screen_items(items: Sequence[Mapping[str, Any]], *, trusted: bool) -> list[s
 def _as_tool(item: Mapping[str, Any], *, trusted: bool) -> Tool:
     """Return a tool with the texts of an item in the places where the screen looks for them."""
     name, title, description = (text if isinstance(text := item.get(field), str) else "" for field in _TEXTS)
-    rest = {field: value for field, value in item.items() if field not in _UNREAD}
+    rest = {field: value for field, value in item.items() if field not in _TEXTS}
     return Tool(
         key=name,
         id=name,

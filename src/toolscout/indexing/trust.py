@@ -22,6 +22,9 @@ CHANGED = "its definition has changed and is not approved"
 NEW = "it is new on its server and not approved"
 
 
+_WITH_REST = ":rest"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedTool:
     """A tool with its quarantine reason set, and the pin to store if it is new or was updated."""
@@ -40,10 +43,28 @@ class Screening:
     poison: str = ""
 
 
-def screen_once(tool: Tool, pin: Pin | None) -> Screening:
-    """Screen a definition, unless its pin has the result already: once for each version of the rules."""
-    screening = f"{screen_version()}:{tool.fingerprint}:{_overlay_digest(tool)}"
-    return Screening(id=screening, poison=pin.found if pin and pin.screened == screening else poison_reason(tool))
+def screen_once(tool: Tool, pin: Pin | None, rest: Mapping[str, Any] | None = None) -> Screening:
+    """Screen a definition, unless its pin has the result already: once for each version of the rules.
+
+    `rest` is what the server sent beside it and what the tool does not hold.
+    """
+    screening = f"{screen_version()}:{tool.fingerprint}:{_overlay_digest(tool)}{_WITH_REST if rest else ''}"
+    if pin and pin.screened == screening:
+        return Screening(id=screening, poison=pin.found)
+    return Screening(id=screening, poison=poison_reason(tool) or (_poison_of_rest(tool, rest) if rest else ""))
+
+
+def _poison_of_rest(tool: Tool, rest: Mapping[str, Any]) -> str:
+    beside = Tool(
+        key=tool.key,
+        id=tool.key,
+        server=tool.server,
+        server_title=tool.server_title,
+        name=tool.name,
+        input_schema=rest,
+        trusted=tool.trusted,
+    )
+    return poison_reason(beside).replace(" in /inputSchema/", " in /", 1)
 
 
 def judge_tool(

@@ -10,7 +10,7 @@ import os
 import stat
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -38,7 +38,8 @@ class AuditLog:
     """Writes lines to a file. Several processes can share the file.
 
     A line is in the file whole or not at all. One that cannot be written, for example on a full disk, waits in memory
-    and is written before the next one. Without a path, a line is only an event for log handlers.
+    and is written before the next one. Of more than `_MAX_WAITING` the oldest are lost, which is counted and written
+    too. Without a path, a line is only an event for log handlers.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class AuditLog:
         self._max_bytes = max_bytes
         self._required = required
         self._waiting: deque[bytes] = deque(maxlen=_MAX_WAITING)
+        self._lost = 0
         self._lock = threading.Lock()
 
     @classmethod
@@ -138,28 +140,34 @@ class AuditLog:
         emit("audit", act=act, **fields)
         if self._path is None:
             return
-        line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "act": act, **fields}
-        data = json.dumps(line, separators=(",", ":"), ensure_ascii=True, default=str).encode() + b"\n"
         try:
             with self._lock:
-                self._waiting.append(data)
+                self._lost += len(self._waiting) == _MAX_WAITING  # the oldest makes room
+                self._waiting.append(_line_of(act, fields))
                 self._write_waiting(self._path)
         except OSError as error:
-            _log.error("the audit log %s cannot be written: %s", self._path, error.strerror)
+            lost = f"; {self._lost:,} lines are lost" if self._lost else ""
+            _log.error("the audit log %s cannot be written: %s%s", self._path, error.strerror, lost)
 
     def _open(self, path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, _PRIVATE)
 
     def _write_waiting(self, path: Path) -> None:
+        if self._lost:
+            self._write_line(path, _line_of("audit.lost", {"lines": self._lost}))
+            self._lost = 0
         while self._waiting:
-            self._rotate(path, len(self._waiting[0]))
-            handle = self._open(path)
-            try:
-                _append_line(handle, self._waiting[0])
-            finally:
-                os.close(handle)
+            self._write_line(path, self._waiting[0])
             self._waiting.popleft()
+
+    def _write_line(self, path: Path, line: bytes) -> None:
+        self._rotate(path, len(line))
+        handle = self._open(path)
+        try:
+            _append_line(handle, line)
+        finally:
+            os.close(handle)
 
     def _rotate(self, path: Path, more: int) -> None:
         if self._is_full(path, more):
@@ -175,6 +183,11 @@ class AuditLog:
             return bool(self._max_bytes) and path.stat().st_size + more > self._max_bytes
         except FileNotFoundError:
             return False
+
+
+def _line_of(act: str, fields: Mapping[str, Any]) -> bytes:
+    line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "act": act, **fields}
+    return json.dumps(line, separators=(",", ":"), ensure_ascii=True, default=str).encode() + b"\n"
 
 
 def audit_file(path: str) -> Path | None:
