@@ -110,7 +110,8 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "gateway",
             "the MCP server for agents",
-            "config errors jsonrpc_lines loopback mcp_tools models policy ports scout settings telemetry text tool_keys",
+            "config errors jsonrpc_lines loopback mcp_tools models policy ports scout settings telemetry text "
+            "tool_keys",
         ),
         Package(
             "registry",

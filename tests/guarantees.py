@@ -82,6 +82,7 @@ _ACCESS = _group(
         "access:absent-equals-forbidden",
         "An absent and a forbidden tool give the same code, message and format. No count, score, related tool or "
         "suggestion changes when hidden tools are added.",
+        later="PostgreSQL beyond 50,000 tools, where hidden tools can change which of the nearest are found",
     ),
     Guarantee(
         "signin:bound",
@@ -333,6 +334,32 @@ _FIRST_HOUR = _group(
     Guarantee("import:rights", "Moving the servers of a host never gives an agent more tools than the host did."),
 )
 
+_PLANNED = _group(
+    "Planned",
+    Guarantee(
+        "learn:private",
+        "The texts of requests are not kept, and nobody's experience leaves their tenant.",
+        gap="nothing learns from use yet: no request is remembered",
+    ),
+    Guarantee(
+        "learn:steer",
+        "What one caller does moves no tool into or out of another caller's first five hits.",
+        gap="nothing learns from use yet: hits depend on the catalogue and the request alone",
+    ),
+    Guarantee(
+        "plan:sandbox",
+        "A plan of several calls reaches nothing but the caller's own tools, within its limits. Each call is subject "
+        "to the policy and leaves an audit line.",
+        gap="there are no plans yet: an agent makes each call itself",
+    ),
+    Guarantee(
+        "load:workers",
+        "Limits, sessions and parked calls hold across the workers of one gateway. A worker that dies costs only its "
+        "own calls.",
+        gap="a gateway serves in one process yet, and replicas need a sticky load balancer for parked calls",
+    ),
+)
+
 GUARANTEES: tuple[Guarantee, ...] = (
     *_PROTOCOL,
     *_ACCESS,
@@ -342,4 +369,5 @@ GUARANTEES: tuple[Guarantee, ...] = (
     *_LOAD,
     *_EGRESS,
     *_FIRST_HOUR,
+    *_PLANNED,
 )

@@ -132,8 +132,8 @@ _HOME = {
         "DefinitionChangedError DimensionError EmbedderError EmptyQueryError InputFileError "
         "InvalidArgumentsError InvalidValueError LimitError NotAllowedError NotReadOnlyError PolicyError "
         "SchemaVersionError ServerUnavailableError SettingError SignInError SignInRequiredError StoreError "
-        "StoreUnreachableError ToolNotFoundError ToolscoutError UnknownCategoryError UnknownRankerError UnknownServerError "
-        "UnknownTagError UnreadableAccountError UsageError"
+        "StoreUnreachableError ToolNotFoundError ToolscoutError UnknownCategoryError UnknownRankerError "
+        "UnknownServerError UnknownTagError UnreadableAccountError UsageError"
     ),
     "models": (
         "Answer ApiKey CallResult Caller Candidates Category Change ChatSelection Detail DiscoveredTool "

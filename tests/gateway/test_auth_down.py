@@ -75,7 +75,7 @@ async def test_cached_keys_still_work_while_the_database_is_down(fragile: Postgr
 
 @guarantee("store:restore")
 @pytest.mark.parametrize("damage", ["gone", "garbage"])
-async def test_no_key_is_accepted_while_the_file_is_gone_or_garbage(tmp_path: Path, tools: Scripted, damage: str) -> None:
+async def test_no_key_is_accepted_while_the_file_is_gone_or_garbage(tmp_path: Path, tools: Scripted, damage) -> None:
     file, kept = tmp_path / "catalogue.db", tmp_path / "kept.db"
     async with guarded({"acme": [tools]}, store=f"sqlite:///{file}", surface="all") as served:
         known = await served.key("acme")
