@@ -128,7 +128,7 @@ def call(request, name, arguments, meta):
             send(
                 {
                     "method": "notifications/progress",
-                    "params": {"progressToken": meta["progressToken"], "progress": step},
+                    "params": {"progressToken": meta["progressToken"], "progress": step, **arguments},
                 }
             )
         threading.Timer(0.05, answer, [request]).start()

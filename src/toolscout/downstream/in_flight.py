@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
@@ -156,6 +156,8 @@ class InFlightRequest:
         self.sent = False
         self.attempt = Attempt()
         self.deadline: asyncio.Timeout | None = None
+        self.hide: Callable[[Any], Any] = lambda value: value
+        """Hides the secrets that the server quotes in what it sends during the request."""
         self._questions = 0
         self._open_questions = 0
         self._pause_left_s = MAX_PAUSE_S
@@ -204,6 +206,7 @@ class InFlightRequest:
         try:
             while self._latest is not None:
                 latest, self._latest = self._latest, None
-                await self.upstream.progress(*latest)
+                done, total, text = latest
+                await self.upstream.progress(done, total, self.hide(text))
         finally:
             self._reporting = False

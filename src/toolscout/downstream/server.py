@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
@@ -296,6 +297,7 @@ class DownstreamServer:
     async def _send(
         self, session: Session, method: str, params: Mapping[str, Any], request: InFlightRequest, calls: TenantCalls
     ) -> Mapping[str, Any]:
+        request.hide = partial(self._hide, session)
         try:
             result = await self._request(session, method, params, request)
         except NotSentError:
@@ -305,8 +307,11 @@ class DownstreamServer:
         except MCPError as error:
             raise self._failure(error, session, calls.breaker) from None
         calls.breaker.succeed()
-        quoted = QuotedSecrets(None, session.tokens())
-        return cast("Mapping[str, Any]", quoted.hide(self._secrets.hide(result)))
+        return cast("Mapping[str, Any]", self._hide(session, result))
+
+    def _hide(self, session: Session, value: Any) -> Any:
+        """Hide the secrets of the config and the tokens of a session in what the server sent."""
+        return QuotedSecrets(None, session.tokens()).hide(self._secrets.hide(value))
 
     async def _request(
         self, session: Session, method: str, params: Mapping[str, Any], request: InFlightRequest
@@ -342,9 +347,7 @@ class DownstreamServer:
             self._first.check()
         else:
             breaker.succeed()
-        quoted = QuotedSecrets(None, session.tokens())
-        message = quoted.hide_in_text(self._secrets.hide_in_text(error.message))
-        data = quoted.hide(self._secrets.hide(data_of(error)))
+        message, data = self._hide(session, error.message), self._hide(session, data_of(error))
         return to_call_error(self.config.title, rewrite(error, message, data), session)
 
 

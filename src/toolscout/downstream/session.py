@@ -184,7 +184,7 @@ class Session:
         try:
             with request.paused():
                 assert request.upstream is not None  # noqa: S101 - checked above
-                return dict(await request.upstream.ask(method, params or {}))
+                return dict(await request.upstream.ask(method, request.hide(params or {})))
         except CallError as error:
             raise MCPError(INVALID_REQUEST, error.message) from None
 
