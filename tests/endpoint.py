@@ -52,12 +52,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif manner == "drips":
             self._drip()
+        elif manner == "floods":
+            self._flood()
         elif manner == "hangs up":
             self.close_connection = True
         elif manner == "babbles":
             self._write(b"<html>not JSON</html>", 200)
         else:
             self._send({"data": _spoilt(_rows(body), manner)}, 200)
+
+    def _flood(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(10**12))
+        self.end_headers()
+        self.close_connection = True
+        while not self.server.over.is_set():
+            self.wfile.write(b" " * 65_536)
 
     def _drip(self) -> None:
         self.send_response(200)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 
 import pytest
 
@@ -53,10 +54,15 @@ async def test_a_token_from_a_file_is_used(server, tmp_path, text):
 async def test_an_expired_token_is_renewed_and_its_file_is_readable_by_the_owner_only(server, tmp_path):
     file = tmp_path / "token"
     file.write_text(json.dumps({"access_token": "old", "refresh_token": "again"}), "utf-8")
+    other = tmp_path / "other"
+    other.write_text("untouched")
+    for name in (f".token.{os.getpid()}", ".token.tmp", "token.tmp"):
+        (tmp_path / name).symlink_to(other)
     endpoint = f"{server.origin}/token"
     config = web(server, client_id="me", client_secret="secret", token_file=str(file), token_url=endpoint)
     async with opened(config) as here:
         await here.call("web", "echo")
+    assert other.read_text() == "untouched", "no link is followed to write it"
     ((_, body),) = tokens(server)
     assert body["refresh_token"] == ["again"]
     stored = json.loads(file.read_text("utf-8"))

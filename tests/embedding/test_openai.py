@@ -111,6 +111,7 @@ async def test_vectors_of_another_length_than_requested_are_refused(endpoint: En
         ("babbles", "JSONDecodeError"),
         ("not numbers", "ValueError"),
         ("not a list", "TypeError"),
+        ("floods", "its answer is too long"),
     ],
 )
 async def test_an_endpoint_that_fails_is_named_with_the_reason(

@@ -346,9 +346,8 @@ async def test_a_secret_that_a_server_quotes_is_hidden_in_results_errors_and_sta
 class Listener:
     """An agent that keeps what it is asked and told."""
 
-    capabilities: Any = {"elicitation": {}, "sampling": {}}
-
     def __init__(self) -> None:
+        self.capabilities: dict[str, Any] = {"elicitation": {}, "sampling": {}}
         self.told: list[Any] = []
 
     async def ask(self, method: str, params: Any) -> Any:

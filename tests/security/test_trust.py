@@ -25,7 +25,7 @@ from toolscout.config import Config, ServerConfig
 from toolscout.errors import DefinitionChangedError, StoreError
 from toolscout.indexing.normalize import normalize_tool
 from toolscout.indexing.prepare import prepare_server
-from toolscout.indexing.trust import CHANGED, NEW, judge_tool
+from toolscout.indexing.trust import CHANGED, NEW, judge_tool, shown_version
 from toolscout.models import KEPT_OUT, Overlay, Pin, Scope, Server
 
 SERVER = Server(key="notes", title="notes")
@@ -378,3 +378,9 @@ def test_text_in_fields_that_no_agent_gets_is_screened_too(fields, where):
     [pin] = prepared.pins
     again = prepare_server(SERVER, [{**WHOLE, **fields}], {}, Settings(), pins={pin.key: pin})
     assert again.quarantined == prepared.quarantined
+
+
+@guarantee("catalog:approve")
+def test_the_version_that_an_approval_names_is_too_long_for_two_definitions_to_share_it():
+    bits = 4 * len(shown_version(tool_of(WHOLE)))
+    assert bits // 2 >= 80, "a server chooses both definitions, so half of the bits count"

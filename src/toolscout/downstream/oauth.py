@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -141,12 +142,15 @@ def _write_token(file: str | None, token: dict[str, Any]) -> None:
     if file is None:
         return
     path = Path(file).expanduser()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
-        # Created readable by the owner alone, and renamed into place so that no reader sees half a file.
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-            json.dump(token, stream)
-        temporary.replace(path)
+        # A new file that only the owner can read, never a link, renamed into place so that no reader sees half of it.
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w") as stream:
+                json.dump(token, stream)
+            Path(temporary).replace(path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

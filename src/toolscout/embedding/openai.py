@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from toolscout.models import FloatArray
 
 _CHUNK = 128
+_VECTOR_BYTES = 262_144
+"""How long a vector may be as JSON: that of 10,000 numbers."""
+
+_REST_BYTES = 65_536
+
+
+class _TooLongError(Exception):
+    """The answer is longer than any answer to the request can be."""
 
 
 class OpenAIEmbedder:
@@ -72,9 +81,12 @@ class OpenAIEmbedder:
         client = self._connect()
         try:
             async with asyncio.timeout(self._timeout_s):
-                response = await client.post(f"{self._url}/embeddings", json=body, headers=self._headers())
-            response.raise_for_status()
-            rows = sorted(response.json()["data"], key=lambda row: row["index"])
+                async with client.stream(
+                    "POST", f"{self._url}/embeddings", json=body, headers=self._headers()
+                ) as response:
+                    response.raise_for_status()
+                    answer = await _read(response, _REST_BYTES + len(texts) * _VECTOR_BYTES)
+            rows = sorted(json.loads(answer)["data"], key=lambda row: row["index"])
             indexes = [row["index"] for row in rows]
             vectors = [list(map(float, row["embedding"])) for row in rows]
         except Exception as error:  # noqa: BLE001 - for the user, every failure means that there is no answer
@@ -105,7 +117,19 @@ class OpenAIEmbedder:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
 
+async def _read(response: Any, max_bytes: int) -> bytes:
+    """Read a whole body, unless it is too long."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > max_bytes:
+            raise _TooLongError
+    return bytes(body)
+
+
 def _reason(error: Exception) -> str:
     """Return the HTTP status or the type of an error, which never contain what was sent."""
+    if isinstance(error, _TooLongError):
+        return "its answer is too long"
     status = getattr(getattr(error, "response", None), "status_code", None)
     return f"HTTP {status}" if status else type(error).__name__

@@ -168,10 +168,11 @@ def shown_version(tool: Tool) -> str:
     """Return what identifies the definition of a tool as an operator sees it.
 
     The fingerprint covers what the server sent, but that of an archived tool cannot be checked. So the parts that are
-    shown count too, and the whole is too long for another definition to be found that has the same.
+    shown count too. Both definitions may be a server's choice, so the whole has 160 bits: to find two that have the
+    same takes 2 to the power of 80 attempts.
     """
     parts = json.dumps(definition_of(tool), sort_keys=True).encode()
-    return tool.version + hashlib.blake2b(parts, digest_size=6).hexdigest()
+    return tool.version + hashlib.blake2b(parts, digest_size=14).hexdigest()
 
 
 def read_pin(record: Record) -> Pin:

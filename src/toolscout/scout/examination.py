@@ -2,6 +2,7 @@
 
 A little of it is done in a thread. More of it could hold the interpreter for long, because a stranger chose the text.
 It is done in another process, in small parts, and a part that takes too long is stopped.
+Without a process it is not done.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from cachetools import LRUCache
 
+from toolscout.errors import ServerUnavailableError
 from toolscout.indexing.prepare import Catalogued, ExaminedTool, describe_place, examine
 from toolscout.models import Dropped, Server
 from toolscout.ports import NoWorkerError, WorkStoppedError
@@ -73,7 +75,10 @@ class Examiner:
         *,
         owner: str | None,
     ) -> _Results:
-        """Normalize, screen and enrich definitions. What takes too long is dropped."""
+        """Normalize, screen and enrich definitions. What takes too long is dropped.
+
+        Raise ServerUnavailableError if no process can be started for the work.
+        """
         results: _Results = []
         items = [item async for item in self._pack(server, definitions, results)]
         if sum(len(item.data) for item in items) <= LITTLE_BYTES:
@@ -130,8 +135,9 @@ class Examiner:
                 examine_packed, *work, owner=("definitions", server.key), timeout_s=timeout_s
             )
         except NoWorkerError as error:
-            _log.warning("definitions of %s are examined in a thread: %s", server.key, error)
-            results = await asyncio.to_thread(examine_packed, *work)
+            reason = f"the definitions of {server.title} cannot be checked: {error}"
+            _log.warning("%s", reason)
+            raise ServerUnavailableError(reason, hint="allow the gateway more processes and memory") from error
         return results
 
 

@@ -219,20 +219,19 @@ class Indexer:
     async def _prepare(self, source: ToolSource, slug: str, scope: Scope, *, alone: bool, live: bool) -> PreparedServer:
         """List one server, prepare and judge its tools off the event loop, and store their pins."""
         server = replace(source.server, key=slug)
-        stamps = await self._store.stamps(scope, slug)
+        stamps, pins = await self._store.stamps(scope, slug), await read_pins(self._store, scope, slug)
         try:
             definitions = await source.list_tools()
+            if live:
+                catalogued = Catalogued(stamps=stamps, pins=pins)
+                bounded, dropped = bound_number(server, definitions, self._settings)
+                examined = await self._examiner.examine(server, bounded, catalogued, owner=scope.owner)
+                work = partial(assemble, server, examined, catalogued, self._settings, dropped=dropped)
         except ServerUnavailableError as error:
-            if alone:
+            if alone and not live:
                 raise
             return unchanged_server(server, stamps, error.message)
-        pins = await read_pins(self._store, scope, slug)
-        if live:
-            catalogued = Catalogued(stamps=stamps, pins=pins)
-            bounded, dropped = bound_number(server, definitions, self._settings)
-            examined = await self._examiner.examine(server, bounded, catalogued, owner=scope.owner)
-            work = partial(assemble, server, examined, catalogued, self._settings, dropped=dropped)
-        else:
+        if not live:
             work = partial(prepare_server, server, definitions, stamps, self._settings, owner=scope.owner, pins=pins)
         prepared = await asyncio.to_thread(work, now=time.time())
         replaced = prepared.changed_definitions | (stamps.keys() - prepared.keys)

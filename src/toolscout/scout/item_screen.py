@@ -63,8 +63,9 @@ class ItemScreen:
                 async with asyncio.timeout(_WAIT_S):
                     found = await self._screen(server, list(unknown.values()))
                 self._remember(server, unknown.values(), found)
-            except TimeoutError:
-                _log.warning("resources and prompts of %s are withheld: %s", server.key, _NOT_SCREENED)
+            except (TimeoutError, NoWorkerError) as error:
+                reason = error if isinstance(error, NoWorkerError) else _NOT_SCREENED
+                _log.warning("resources and prompts of %s are withheld: %s", server.key, reason)
         return [self._known.get(text.digest, _NOT_SCREENED) for text in texts]
 
     def _remember(self, server: Server, texts: Iterable[_ListedText], reasons: Sequence[str]) -> None:
@@ -90,11 +91,7 @@ class ItemScreen:
         async def run(part: Sequence[_ListedText], timeout_s: float) -> list[str]:
             work = ([text.data for text in part], server.trusted)
             owner = ("definitions", server.key)
-            try:
-                reasons: list[str] = await self._pool.run(screen_packed, *work, owner=owner, timeout_s=timeout_s)
-            except NoWorkerError as error:
-                _log.warning("resources and prompts of %s are screened in a thread: %s", server.key, error)
-                reasons = await asyncio.to_thread(screen_packed, *work)
+            reasons: list[str] = await self._pool.run(screen_packed, *work, owner=owner, timeout_s=timeout_s)
             return reasons
 
         return await work_in_parts(texts, run, lambda _, reason: reason)
