@@ -176,7 +176,8 @@ def test_doctor_does_not_create_a_missing_store(toolscout: Run, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_doctor_finds_damaged_pages_of_a_store_that_still_opens(
+@pytest.mark.process
+def test_doctor_and_serve_find_damaged_pages_of_a_store_that_still_opens(
     toolscout: Run, sample_store: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "catalogue.db"
@@ -193,6 +194,38 @@ def test_doctor_finds_damaged_pages_of_a_store_that_still_opens(
     assert ran.code == 1
     assert "is damaged" in store["detail"]
     assert "restore the file from a copy" in store["fix"]
+    assert "API keys, approvals, switches and sign-ins in it are then lost" in store["fix"]
+    with serving(tmp_path) as gateway:
+        asyncio.run(until(lambda: f"the catalogue {path} is damaged: " in gateway.log.read_text()))
+        assert "API keys" in gateway.log.read_text()
+
+
+def test_doctor_names_a_store_that_other_accounts_can_read(toolscout: Run, tmp_path: Path) -> None:
+    path, folder = tmp_path / "shared" / "catalogue.db", tmp_path / "shared"
+    toolscout("index", "--sample", "--store", f"sqlite:///{path}")
+
+    def complaints() -> list[str]:
+        found = toolscout("doctor", "--store", f"sqlite:///{path}", "--json").json
+        return [item["fix"] for item in found if not item["ok"]]
+
+    assert complaints() == []
+    path.chmod(0o644)
+    assert complaints() == [], "nobody else gets into its folder"
+    folder.chmod(0o755)
+    assert complaints() == [f"chmod 600 {path}"]
+
+
+def test_doctor_says_what_is_wrong_with_a_store_that_does_not_open(
+    toolscout: Run, sample_store: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "catalogue.db"
+    with closing(sqlite3.connect(sample_store.removeprefix("sqlite:///"))) as db:
+        db.execute("VACUUM INTO ?", (str(path),))
+    with path.open("r+b") as file:
+        file.write(b"no catalogue")
+    store = next(item for item in toolscout("doctor", "--store", f"sqlite:///{path}", "--json").json if not item["ok"])
+    assert store["detail"].endswith("is damaged: file is not a database")
+    assert "API keys" in store["fix"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -177,11 +178,11 @@ async def _catalogue(settings: Settings) -> list[Check]:
             overview = await store.overview(Caller())
             unembedded = len(await store.unembedded(overview.model_id)) if overview.model_id else 0
     except ToolscoutError as error:
-        return [_bad("store", error)]
+        damage = find_damage(file) if file and file.is_file() else ""
+        return [_damaged(where, damage) if damage else _bad("store", error)]
     damage = find_damage(file) if file else ""
-    detail = f"{where} is damaged: {damage}" if damage else f"{where}, generation {overview.generation}"
-    fix = "stop the gateway, restore the file from a copy, or delete it and run `toolscout index`" if damage else ""
-    checks = [Check(what="store", ok=not damage, detail=detail, fix=fix)]
+    fine = Check(what="store", ok=True, detail=f"{where}, generation {overview.generation}")
+    checks = [_damaged(where, damage) if damage else fine, *_readable_by_others(file)]
     fix = "" if overview.total else _FILL
     checks.append(Check(what="catalogue", ok=True, detail=f"{overview.total:,} tools", fix=fix))
     if unembedded:
@@ -192,6 +193,20 @@ async def _catalogue(settings: Settings) -> list[Check]:
             )
         )
     return checks
+
+
+def _readable_by_others(file: Path | None) -> list[Check]:
+    """Report a file that other accounts of the machine can read, as those of early versions."""
+    if file is None or os.name == "nt" or not (file.stat().st_mode & 0o044 and file.parent.stat().st_mode & 0o011):
+        return []
+    detail = f"other accounts of this machine can read {file}, with the API keys' hashes and the sign-ins in it"
+    return [Check(what="store", ok=False, detail=detail, fix=f"chmod 600 {file}")]
+
+
+def _damaged(where: str, damage: str) -> Check:
+    from toolscout.scout.parts import REPAIR
+
+    return Check(what="store", ok=False, detail=f"{where} is damaged: {damage}", fix=REPAIR)
 
 
 def _can_create(file: Path) -> bool:

@@ -181,6 +181,7 @@ async def _serve(
                 await _update_vectors(scout)
             # What is loaded now stays. To look through it for garbage again and again stops everything for .2 s each.
             gc.freeze()
+            await _warn_if_damaged(settings)
 
         # Many servers that start at once use every core, so the first list of tools is answered first.
         tasks = [asyncio.create_task(warm())]
@@ -248,6 +249,20 @@ async def _warn_if_empty(scout: Scout) -> None:
         logging.getLogger("toolscout").warning(
             "the catalogue is empty, so agents find nothing: run `toolscout import --write`, or `toolscout index`"
         )
+
+
+async def _warn_if_damaged(settings: Settings) -> None:
+    """Look through the file of the catalogue, which is served as far as it can be read."""
+    import asyncio
+    import logging
+
+    from toolscout.scout.parts import REPAIR, find_damage
+    from toolscout.settings import sqlite_file
+
+    file = sqlite_file(settings.store_url)
+    damage = await asyncio.to_thread(find_damage, file) if file else ""
+    if damage:
+        logging.getLogger("toolscout").error("the catalogue %s is damaged: %s; %s", file, damage, REPAIR)
 
 
 async def _update_vectors(scout: Scout) -> None:

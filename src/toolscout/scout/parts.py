@@ -10,9 +10,9 @@ from toolscout.policy.rules import Rules
 from toolscout.ports import Store
 from toolscout.settings import Settings
 from toolscout.storage import open_store
-from toolscout.storage.sqlite.damage import find_damage
+from toolscout.storage.sqlite.damage import REPAIR, find_damage
 
-__all__ = ["find_damage", "open_embedder", "opened_store"]
+__all__ = ["REPAIR", "find_damage", "open_embedder", "opened_store"]
 
 
 @asynccontextmanager

@@ -35,6 +35,7 @@ from toolscout.models import (
 from toolscout.ports import AccessFilter
 from toolscout.settings import Settings
 from toolscout.storage.sqlite import reads, writes
+from toolscout.storage.sqlite.damage import REPAIR
 from toolscout.storage.sqlite.schema import migrate
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def _hint(error: sqlite3.Error, where: str) -> str:
     if "full" in text:
         return "free some disk space; the last published generation is still served"
     if "not a database" in text or "malformed" in text:
-        return "the file is damaged or is not a catalogue: move it elsewhere and run `toolscout index` again"
+        return f"the file is damaged or is not a catalogue: {REPAIR}"
     if "open" in text or "readonly" in text or "denied" in text:
         return _CHECK_RIGHTS.format(where)
     return f"check the disk that {where} is on"
