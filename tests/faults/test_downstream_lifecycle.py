@@ -1,18 +1,22 @@
 """Servers that do not start, crash again and again or change their tools delay no other server and are reported."""
 
 import asyncio
+import os
+import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from downstreams import QUICK, fake, gone, healthy, opened, until
+from downstreams import QUICK, WAIT_S, fake, gone, healthy, opened, until
 from guarantees import guarantee
 from servers import stdio
 from toolscout.config import Config
+from toolscout.downstream import circuit_breaker
 from toolscout.downstream.circuit_breaker import CircuitBreaker
 from toolscout.downstream.servers import DownstreamServers
-from toolscout.errors import ServerUnavailableError
+from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError
 
 pytestmark = pytest.mark.process
 
@@ -216,3 +220,26 @@ async def test_every_page_of_a_long_list_is_read(tmp_path):
         tools = await here.downstream.servers["fake"].list_tools()
     assert [tool["name"] for tool in tools] == [f"tool{number}" for number in range(250)]
     assert tools[0]["inputSchema"] == {"type": "object", "default": None}
+
+
+@guarantee("fault:breaker")
+async def test_a_frozen_server_is_called_again_soon_after_it_wakes_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(circuit_breaker, "_ALIVE_S", 0.5)
+    frozen = fake(tmp_path, "frozen", timeout_s=1.0)
+    async with opened(frozen.config, settings=replace(QUICK, breaker_pause_s=120.0)) as here:
+        await here.call("frozen", "echo")
+        [process] = frozen.starts
+        os.kill(process, signal.SIGSTOP)
+        try:
+            failed = await asyncio.gather(*(here.call("frozen", "echo") for _ in range(5)), return_exceptions=True)
+            assert all(isinstance(error, CallTimeoutError) for error in failed)
+            with pytest.raises(ServerUnavailableError, match="5 times in a row"):
+                await here.call("frozen", "echo")
+        finally:
+            os.kill(process, signal.SIGCONT)
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                with suppress(CallError):
+                    assert (await here.call("frozen", "echo"))["content"][0]["text"] == "ok"
+                    break
+                await asyncio.sleep(0.05)
