@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from mcp import Client, MCPError
@@ -12,6 +13,8 @@ from mcp_types import PromptReference, ResourceLink, TextResourceContents
 from guarantees import guarantee
 from guarded import guarded
 from scripted import Scripted
+from toolscout.gateway import resources
+from toolscout.gateway.resources import ServerResources
 from toolscout.policy.policy_file import parse_policy
 from toolscout.settings import Settings
 
@@ -143,7 +146,8 @@ async def test_completions_go_to_the_server_of_the_prompt(connect):
 @pytest.mark.parametrize(
     ("method", "field", "name"), [("resources/list", "resources", "uri"), ("prompts/list", "prompts", "name")]
 )
-async def test_a_list_without_end_is_cut_and_not_kept_for_every_caller(open_gateway, method, field, name):
+async def test_a_list_without_end_is_cut_and_not_kept_for_every_caller(open_gateway, monkeypatch, method, field, name):
+    monkeypatch.setattr(resources, "_MAX_CACHED_BYTES", 4_500_000)
     flood = Scripted("flood")
     item = {"name": "n", name: "x" * 1_000}
     pages = []
@@ -153,10 +157,18 @@ async def test_a_list_without_end_is_cut_and_not_kept_for_every_caller(open_gate
         return {field: [item] * 400, "nextCursor": str(len(pages))}
 
     flood.requests = {method: page}
-    async with open_gateway(flood) as opened, Client(opened.server) as client:
-        listed = await (client.list_resources() if field == "resources" else client.list_prompts())
-        assert 900 < len(getattr(listed, field)) < 1_100
-    assert len(pages) == 3
+    async with open_gateway(flood) as opened:
+        kept = ServerResources(opened.scout)
+
+        async def requested(user):
+            """List as one of many callers, and return how many pages the server was asked for."""
+            before = len(pages)
+            assert 900 < len(await kept.list_all(method, replace(opened.scout.caller, user=user))) < 1_100
+            return len(pages) - before
+
+        assert [await requested(str(number)) for number in range(6)] == [3] * 6
+        assert [await requested(str(number)) for number in (5, 4)] == [0, 0], "those of the last callers are kept"
+        assert await requested("0") == 3, "that of the first made room"
 
 
 USES = [
