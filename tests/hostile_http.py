@@ -52,11 +52,16 @@ class Connection:
             self._writer.write(b"retry: 0\n\n")
             await self._writer.drain()
             raise ConnectionError
+        elif "/.well-known/" in head and self._attack == "endless_metadata":
+            await self._pour(200, b'"x' + b"x" * 65_536 + b'": "y",', kind="application/json")
         else:
             await self._reply(405, b"")
 
     async def _post(self, message: Mapping[str, Any]) -> None:
         method = message.get("method")
+        if self._attack == "endless_metadata":
+            await self._reply(401, b"", 'WWW-Authenticate: Bearer scope="all"')
+            return
         result: dict[str, Any] = {}
         if method == "initialize":
             capabilities = {"tools": {"listChanged": True}}
@@ -75,16 +80,14 @@ class Connection:
         else:
             await self._reply(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
 
-    async def _reply(self, status: int, data: bytes) -> None:
-        head = (
-            f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nMcp-Session-Id: a\r\nContent-Length: {len(data)}"
-        )
+    async def _reply(self, status: int, data: bytes, field: str = "Mcp-Session-Id: a") -> None:
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{field}\r\nContent-Length: {len(data)}"
         self._writer.write(head.encode() + b"\r\n\r\n" + data)
         await self._writer.drain()
 
-    async def _pour(self, status: int, block: bytes) -> None:
+    async def _pour(self, status: int, block: bytes, kind: str = "text/event-stream") -> None:
         self._sign.touch()
-        head = f"HTTP/1.1 {status} X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n"
         self._writer.write(head.encode())
         while True:
             self._writer.write(block)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ WINDOWS = 3
 SHORTEST_S = 0.05
 """Shorter times are those of a scheduler that other tests keep busy, and no measure of ours."""
 MOST_MIB = 100.0
+MOST_WORKER_MIB = 150.0
+"""How large one of the processes may be that examine definitions and check arguments."""
 
 
 @dataclass
@@ -140,13 +142,14 @@ async def gateways(served: tuple[Path, Serving, Serving]) -> AsyncIterator[Gatew
 
 @contextmanager
 def bounded_gateway(gateway: Serving) -> Iterator[None]:
-    """Fail if the process of a gateway grows by more than it may while the block runs."""
+    """Fail if the process of a gateway grows by more than it may while the block runs, or a worker of it is too large."""
     pid = gateway.process.pid
-    before, peak, stop = resident_mib(pid), [0.0], threading.Event()
+    before, peak, worker, stop = resident_mib(pid), [0.0], [0.0], threading.Event()
 
     def look() -> None:
         while not stop.wait(0.02):
             peak[0] = max(peak[0], resident_mib(pid))
+            worker[0] = max(worker[0], *map(resident_worker_mib, children(pid)), 0.0)
 
     watcher = threading.Thread(target=look)
     watcher.start()
@@ -156,6 +159,19 @@ def bounded_gateway(gateway: Serving) -> Iterator[None]:
         stop.set()
         watcher.join()
     assert peak[0] - before <= MOST_MIB, f"{before:.0f} MiB became {peak[0]:.0f} MiB"
+    assert worker[0] <= MOST_WORKER_MIB, f"a worker has {worker[0]:.0f} MiB"
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def resident_worker_mib(pid: int) -> float:
+    """Return how large a worker is, 0 for other processes and one that has just ended."""
+    with suppress(OSError):
+        if b"toolscout.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return resident_mib(pid)
+    return 0.0
 
 
 def is_running(sign: Path) -> bool:
@@ -215,7 +231,7 @@ DEFINITIONS = ("meta", "dense", "many", "values", "endless_tools", "escapes")
 FLOODS = ("pings", "changes", "garbage", "blanks", "endless", "large", "standard_error")
 ANSWERS = ("long_text", "many_items", "long_error", "many_questions")
 LISTS = ("endless_resources", "many_prompts")
-STREAMS = ("stream_of_pings", "stream_of_garbage", "stream_that_ends", "endless_error", "dense_list")
+STREAMS = ("stream_of_pings", "stream_of_garbage", "stream_that_ends", "endless_error", "dense_list", "endless_metadata")
 
 
 @guarantee("fault:index")
