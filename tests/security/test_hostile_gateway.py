@@ -142,7 +142,7 @@ async def gateways(served: tuple[Path, Serving, Serving]) -> AsyncIterator[Gatew
 
 @contextmanager
 def bounded_gateway(gateway: Serving) -> Iterator[None]:
-    """Fail if the process of a gateway grows by more than it may while the block runs, or a worker of it is too large."""
+    """Fail if a gateway grows by more than it may while the block runs, or if one of its workers is too large."""
     pid = gateway.process.pid
     before, peak, worker, stop = resident_mib(pid), [0.0], [0.0], threading.Event()
 
@@ -231,7 +231,14 @@ DEFINITIONS = ("meta", "dense", "many", "values", "endless_tools", "escapes")
 FLOODS = ("pings", "changes", "garbage", "blanks", "endless", "large", "standard_error")
 ANSWERS = ("long_text", "many_items", "long_error", "many_questions")
 LISTS = ("endless_resources", "many_prompts")
-STREAMS = ("stream_of_pings", "stream_of_garbage", "stream_that_ends", "endless_error", "dense_list", "endless_metadata")
+STREAMS = (
+    "stream_of_pings",
+    "stream_of_garbage",
+    "stream_that_ends",
+    "endless_error",
+    "endless_metadata",
+    "dense_list",
+)
 
 
 @guarantee("fault:index")

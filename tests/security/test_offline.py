@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ def test_a_search_with_the_builtin_model_writes_nothing_to_a_fresh_home_and_look
     home.mkdir()
     folder.mkdir()
     process = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [*traced(tmp_path / "sockets"), sys.executable, "-c", PROGRAM],
         cwd=folder,
         env={"HOME": str(home), "PATH": os.environ["PATH"], "TMPDIR": str(home)},
         capture_output=True,
@@ -56,6 +57,15 @@ def test_a_search_with_the_builtin_model_writes_nothing_to_a_fresh_home_and_look
     assert (process.stderr, process.stdout) == ("", "[]\nTrue\n")
     assert [str(path.relative_to(home)) for path in home.rglob("*")] == []
     assert {path.name.split("-")[0] for path in folder.iterdir()} == {"own.db"}
+    if (tmp_path / "sockets").exists():
+        assert "AF_INET" not in (tmp_path / "sockets").read_text(), "native code asks no host either"
+
+
+def traced(report: Path) -> list[str]:
+    """Return what makes a command report every socket that it opens, also from native code, where that is possible."""
+    strace = shutil.which("strace")
+    works = strace and subprocess.run([strace, "-f", "true"], capture_output=True, check=False).returncode == 0
+    return [str(strace), "-f", "-qq", "-e", "trace=socket", "-e", "signal=none", "-o", str(report)] if works else []
 
 
 CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
