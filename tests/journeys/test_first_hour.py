@@ -56,15 +56,16 @@ class NewUser:
     def run(self, program: str, *arguments: str) -> str:
         """Run what the user types, and return what it prints."""
         if program == "make":
-            printed = self._run([program, *arguments], self.clone, {**self.environment, **installing()})
+            printed = self.run_in([program, *arguments], self.clone, {**self.environment, **installing()})
             return printed[printed.index("128 tools") :]  # before that, it sets up
         command = [program, *arguments]
         if program == "python":
             (self.folder / "program.py").write_text(arguments[0], "utf-8")
             command = ["python", "-W", "error", "program.py"]
-        return self._run(command, self.folder, self.environment)
+        return self.run_in(command, self.folder, self.environment)
 
-    def _run(self, command: list[str], folder: Path, environment: Mapping[str, str]) -> str:
+    def run_in(self, command: list[str], folder: Path, environment: Mapping[str, str]) -> str:
+        """Run a command in a folder, and return what it prints."""
         command = [shutil.which(command[0], path=environment["PATH"]) or command[0], *command[1:]]
         ran = subprocess.run(
             command,
@@ -115,6 +116,14 @@ def reader(user: NewUser) -> NewUser:
 def test_the_readmes_commands_run_in_order_and_print_what_is_shown(reader: NewUser) -> None:
     seen = reader.run("toolscout", "list", "--as", "ann", "--group", "engineering", "--json")
     assert json.loads(seen)["metadata"]["total"] == 128, "the user of the README's key sees the tools"
+
+
+def test_the_line_that_installs_it_puts_the_command_where_uv_puts_commands(user: NewUser, tmp_path: Path) -> None:
+    (line,) = (line for line in README.read_text("utf-8").splitlines() if line.startswith("$ uv tool install "))
+    folders = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    path = f"{ROOT / '.tools' / 'bin'}{os.pathsep}{user.environment['PATH']}"
+    user.run_in(shlex.split(line)[1:], user.clone, {**user.environment, **installing(), **folders, "PATH": path})
+    assert "search" in user.run_in([str(tmp_path / "bin" / "toolscout"), "--help"], tmp_path, user.environment)
 
 
 @guarantee("private:offline")
