@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from downstreams import ANYONE, alive, fake, gone, opened, until
+from guarantees import guarantee
 from servers import free_port, listening, stdio
 from toolscout.config import ServerConfig
 from toolscout.downstream import sessions
@@ -143,6 +144,18 @@ async def test_a_question_reaches_the_agent_if_its_call_is_the_only_one(tmp_path
         question = {"method": method, "params": {"message": "who?", "vendor": 1}}
         assert json.loads(text_of(await here.call("fake", "ask", question, upstream=agent))) == agent.answer
         assert agent.questions == [(method, {"message": "who?", "vendor": 1})]
+
+
+@guarantee("secret:nowhere")
+async def test_a_secret_that_a_server_quotes_is_hidden_in_questions_and_progress(tmp_path):
+    agent = Agent({"action": "decline"})
+    async with opened(fake(tmp_path, env={"API_TOKEN": "canary-12345"}).config) as here:
+        for method in ("elicitation/create", "sampling/createMessage"):
+            question = {"method": method, "params": {"message": "is canary-12345 yours?"}}
+            await here.call("fake", "ask", question, upstream=agent)
+        await here.call("fake", "progress", {"message": "using canary-12345"}, upstream=agent)
+    assert [params for _, params in agent.questions] == [{"message": "is *** yours?"}] * 2
+    assert {message for _, _, message in agent.reports} == {"using ***"}
 
 
 async def test_the_deadline_is_paused_while_the_agent_answers_a_question(tmp_path):

@@ -343,34 +343,6 @@ async def test_a_secret_that_a_server_quotes_is_hidden_in_results_errors_and_sta
     assert status.stderr == "logging in with ***\n"
 
 
-class Listener:
-    """An agent that keeps what it is asked and told."""
-
-    def __init__(self) -> None:
-        self.capabilities: dict[str, Any] = {"elicitation": {}, "sampling": {}}
-        self.told: list[Any] = []
-
-    async def ask(self, method: str, params: Any) -> Any:
-        self.told.append(params)
-        return {"action": "decline"}
-
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self.told.append(message)
-
-
-@pytest.mark.process
-@guarantee("secret:nowhere")
-async def test_a_secret_that_a_server_quotes_is_hidden_in_questions_and_progress(tmp_path: Path) -> None:
-    agent = Listener()
-    async with opened(fake(tmp_path, env={"API_TOKEN": SECRET}).config) as here:
-        for method in ("elicitation/create", "sampling/createMessage"):
-            question = {"method": method, "params": {"message": f"is {SECRET} yours?"}}
-            await here.call("fake", "ask", question, upstream=agent)
-        await here.call("fake", "progress", {"message": f"using {SECRET}"}, upstream=agent)
-    assert agent.told[:2] == [{"message": "is *** yours?"}] * 2
-    assert set(agent.told[2:]) == {"using ***"}
-
-
 @pytest.mark.process
 @guarantee("secret:nowhere")
 async def test_a_secret_that_a_server_quotes_when_it_does_not_start_is_hidden() -> None:
