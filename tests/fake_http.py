@@ -28,7 +28,9 @@ class FakeHttp(ThreadingHTTPServer):
         self.token: str | None = None
         """The bearer token that /mcp requires."""
         self.elsewhere: dict[str, str] = {}
-        """Other origins that its OAuth "metadata" or token "endpoint" are said to be at."""
+        """Other origins that its OAuth "metadata", token "endpoint", "issuer" or "resource" are said to be at."""
+        self.expires_in: Any = 3600
+        """How long its tokens live, as it says."""
         self.endless: str | None = None
         """Where bodies never end and call themselves events: "errors", "metadata" or "token"."""
         self.sent_bytes = 0
@@ -90,11 +92,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.pour(200)
         elif self.path == "/.well-known/oauth-protected-resource":
             issuer = self.server.elsewhere.get("metadata", self.server.origin)
-            meta = {"resource": f"{self.server.origin}/mcp", "authorization_servers": [issuer]}
+            resource = self.server.elsewhere.get("resource", self.server.origin)
+            meta = {"resource": f"{resource}/mcp", "authorization_servers": [issuer]}
             self.reply(200, meta)
         elif self.path == "/.well-known/oauth-authorization-server":
             endpoint = self.server.elsewhere.get("endpoint", self.server.origin)
-            self.reply(200, {"issuer": self.server.origin, "token_endpoint": f"{endpoint}/token"})
+            issuer = self.server.elsewhere.get("issuer", self.server.origin)
+            self.reply(200, {"issuer": issuer, "token_endpoint": f"{endpoint}/token"})
         else:
             self.reply(405)
 
@@ -109,7 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
             if self.server.endless == "token":
                 self.pour(200)
                 return
-            self.reply(200, {"access_token": self.server.token, "token_type": "Bearer", "expires_in": 3600})
+            answer = {"access_token": self.server.token, "token_type": "Bearer", "expires_in": self.server.expires_in}
+            self.reply(200, answer)
             return
         if urlsplit(self.path).path != "/mcp":
             self.note()

@@ -88,6 +88,10 @@ ENTRIES: list[tuple[Any, str]] = [
         ": toolscout: oauth: token_file is of no use here",
     ),
     (
+        {"url": "http://a.b", "toolscout": {"oauth": {**CLIENT, "grant_type": "authorization_code"}}},
+        ": toolscout: oauth: issuer is missing",
+    ),
+    (
         {"command": "x", "toolscout": {"oauth": {**CLIENT, "grant_type": "token_exchange"}}},
         ": toolscout: oauth exchanges tokens for a server that gets none",
     ),

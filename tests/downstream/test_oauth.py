@@ -8,6 +8,7 @@ import pytest
 
 from downstreams import opened
 from fake_http import fake_http
+from guarantees import guarantee
 from toolscout.config import OAuthConfig, ServerConfig
 
 
@@ -79,3 +80,49 @@ async def test_the_error_of_a_refused_token_request_does_not_hold_the_secret(ser
         status = (await here.state("web", "failed")).status
         assert "no token for web" in status.detail
         assert "canary" not in status.detail
+
+
+@guarantee("signin:bound")
+@pytest.mark.parametrize(
+    ("elsewhere", "said"),
+    [
+        ({"resource": "https://payroll.company.example"}, "is about another server"),
+        ({"issuer": "https://login.company.example"}, "calls itself by another name"),
+        ({"endpoint": "http://attacker.example"}, "not an https address"),
+    ],
+)
+async def test_a_server_gets_neither_a_token_for_another_server_nor_one_of_another_issuer(server, elsewhere, said):
+    server.elsewhere = elsewhere
+    async with opened(web(server, client_id="me", client_secret="secret"), ready=False) as here:
+        assert said in (await here.state("web", "failed")).status.detail
+    assert tokens(server) == []
+
+
+@guarantee("signin:bound")
+async def test_the_secret_goes_only_to_the_issuer_of_the_config(server):
+    with fake_http() as company:
+        company.token = server.token
+        config = web(server, client_id="me", client_secret="secret", issuer=company.origin)
+        async with opened(config, ready=False) as here:
+            assert "another issuer than its config" in (await here.state("web", "failed")).status.detail
+        assert tokens(server) == tokens(company) == []
+        server.elsewhere = {"metadata": company.origin}
+        async with opened(config) as here:
+            await here.call("web", "echo")
+        ((_, body),) = tokens(company)
+        assert body["resource"] == [f"{server.origin}/mcp"]
+    assert tokens(server) == []
+
+
+async def test_a_token_that_is_said_to_live_for_ages_is_used(server):
+    server.expires_in = 10**400
+    async with opened(web(server, client_id="me", client_secret="secret")) as here:
+        await here.call("web", "echo")
+    assert len(tokens(server)) == 1
+
+
+async def test_a_file_that_holds_no_usable_token_counts_as_none(server, tmp_path):
+    for text in ('{"a":' * 50_000, '{"access_token": 7, "expires_at": "soon"}'):
+        (tmp_path / "token").write_text(text, "utf-8")
+        async with opened(web(server, token_file=str(tmp_path / "token")), ready=False) as here:
+            assert "401" in (await here.state("web", "failed")).status.detail

@@ -157,6 +157,14 @@ async def test_a_client_of_the_config_signs_in_where_registration_is_closed(
     assert authorization_server.grants()[-1]["client_id"] == "by-hand"
 
 
+async def test_a_server_does_not_decide_who_gets_the_secret_of_a_client(config, tmp_path, authorization_server):
+    oauth = replace(config.oauth, client_id="by-hand", client_secret="hush", issuer=None)
+    async with desk(replace(config, oauth=oauth), tmp_path) as here:
+        with pytest.raises(SignInError, match="who gets the client_secret"):
+            await here.sign_in()
+    assert authorization_server.counts() == {}
+
+
 @pytest.mark.guarantee("secret:nowhere")
 async def test_a_token_that_a_server_quotes_is_hidden_from_the_caller(tmp_path):
     with fake_http() as server:

@@ -263,6 +263,10 @@ def _oauth(options: Fields, expand: Callable[[str, str], str]) -> OAuthConfig | 
     if not signs_in and not oauth.token_file and not (oauth.client_id and oauth.client_secret):
         missing = "client_secret" if oauth.client_id else "client_id"
         raise ConfigError(f"{fields.at(missing)} is missing", hint="set client_id and client_secret, or token_file")
+    if signs_in and oauth.client_secret and not oauth.issuer:
+        raise ConfigError(
+            f"{fields.at('issuer')} is missing", hint="name the issuer that knows the client: it alone gets the secret"
+        )
     return oauth
 
 

@@ -27,12 +27,12 @@ class OAuthConfig:
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     token_url: str | None = None
-    """The token endpoint. None means that the server's metadata names it."""
+    """The token endpoint. None means that the metadata of the issuer names it."""
     scopes: tuple[str, ...] = ()
     token_file: str | None = None
     """A file with a token. Client credentials, if there are any, renew it."""
     issuer: str | None = None
-    """The only issuer at which people sign in, or at which tokens of callers are exchanged.
+    """The only issuer at which the gateway gets its token, people sign in, or tokens of callers are exchanged.
 
     It may have a private address if the server's may.
     """

@@ -60,7 +60,7 @@ class ServerCredentials:
         if config.exchanges_tokens:
             return CallerAuth(self._exchanged.own())
         if config.oauth is not None and config.oauth.grant_type == "client_credentials":
-            return GatewayTokenAuth(config.title, config.url, config.oauth)
+            return GatewayTokenAuth(config, config.oauth, self._settings)
         return None
 
     async def of(self, caller: Caller) -> tuple[httpx2.Auth | None, str]:

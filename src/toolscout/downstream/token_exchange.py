@@ -87,7 +87,7 @@ class TokenExchange:
                     f"no issuer exchanges tokens for {self.title}",
                     hint=f'set {PREFIX}AUTH_ISSUER, or issuer or token_url in its "oauth" object',
                 )
-            metadata, _ = await authorization_server(http, issuer)
+            metadata, _ = await authorization_server(http, issuer, signs_in=False)
             self._found = str(metadata.token_endpoint), secret_method(metadata)
         return self._found
 

@@ -63,6 +63,17 @@ class Issuer:
     device_endpoint: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TokenEndpoint:
+    """Where a client with a secret asks for tokens of its own."""
+
+    url: str
+    auth_method: str | None = None
+    """How it authenticates there, if the issuer says so."""
+    resource: str | None = None
+    """What to call the server there. None if the server publishes no metadata, or was not asked."""
+
+
 class IssuerDownError(SignInError):
     """The issuer does not answer, or answers that it failed. It may answer later."""
 
@@ -115,12 +126,11 @@ async def names_issuer(client: IssuerClient, refusal: httpx2.Response) -> bool:
 async def discover(client: IssuerClient, challenge: httpx2.Response | None) -> Issuer:
     """Find the issuer of a server. `challenge` is the server's refusal, whose header may say where its metadata is."""
     config = client.config
-    protected = await _protected_resource(client, challenge)
-    named = config.oauth.issuer if config.oauth else None
-    advertised = [str(url) for url in protected.authorization_servers] if protected else []
-    if named and advertised and not any(issuers_match(named, url) for url in advertised):
-        raise SignInError(f"{config.title} names another issuer than its config", hint="correct `issuer`, or remove it")
-    chosen = next((url for url in advertised if not named or issuers_match(named, url)), named)
+    if config.oauth and config.oauth.client_secret and not config.oauth.issuer:
+        raise SignInError(
+            f"the server {config.title} would decide who gets the client_secret", hint='set `issuer` in its "oauth"'
+        )
+    protected, chosen = await _find_issuer(client, challenge)
     metadata, device_endpoint = await authorization_server(client, chosen)
     for what, url in (
         ("authorization endpoint", metadata.authorization_endpoint),
@@ -142,6 +152,28 @@ async def discover(client: IssuerClient, challenge: httpx2.Response | None) -> I
         scope=_first_scope(config, challenge, protected, metadata),
         device_endpoint=device_endpoint,
     )
+
+
+async def find_token_endpoint(client: IssuerClient, challenge: httpx2.Response | None) -> TokenEndpoint:
+    """Find where a client with a secret asks for tokens of a server. Nobody signs in there, so PKCE is not needed."""
+    protected, chosen = await _find_issuer(client, challenge)
+    metadata, _ = await authorization_server(client, chosen, signs_in=False)
+    url = str(metadata.token_endpoint)
+    client.check_endpoint(url, "token endpoint")
+    return TokenEndpoint(url, secret_method(metadata), str(protected.resource) if protected else None)
+
+
+async def _find_issuer(
+    client: IssuerClient, challenge: httpx2.Response | None
+) -> tuple[ProtectedResourceMetadata | None, str | None]:
+    """Return the metadata of a server, if it publishes any, and the issuer that the config or else the server names."""
+    config = client.config
+    protected = await _protected_resource(client, challenge)
+    named = config.oauth.issuer if config.oauth else None
+    advertised = [str(url) for url in protected.authorization_servers] if protected else []
+    if named and advertised and not any(issuers_match(named, url) for url in advertised):
+        raise SignInError(f"{config.title} names another issuer than its config", hint="correct `issuer`, or remove it")
+    return protected, next((url for url in advertised if not named or issuers_match(named, url)), named)
 
 
 def _first_scope(
@@ -189,8 +221,13 @@ async def _protected_resource(
     return None
 
 
-async def authorization_server(client: IssuerClient, issuer: str | None) -> tuple[OAuthMetadata, str | None]:
-    """Return the metadata of an issuer, or of the server's own origin if none is named, and the device endpoint."""
+async def authorization_server(
+    client: IssuerClient, issuer: str | None, *, signs_in: bool = True
+) -> tuple[OAuthMetadata, str | None]:
+    """Return the metadata of an issuer, or of the server's own origin if none is named, and the device endpoint.
+
+    Where nobody `signs_in`, the issuer needs no authorization endpoint (RFC 8414, 2). The token endpoint stands for it.
+    """
     config = client.config
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, config.url):
         client.check_endpoint(url, "issuer")
@@ -202,6 +239,8 @@ async def authorization_server(client: IssuerClient, issuer: str | None) -> tupl
                 )
             break
         document = json_object(response.content) if response.status_code == _OK else {}
+        if not signs_in:
+            document = {"authorization_endpoint": document.get("token_endpoint"), **document}
         try:
             metadata = OAuthMetadata.model_validate(document)
         except ValidationError:
