@@ -16,6 +16,7 @@ from servers import free_port
 from toolscout import Scout
 from toolscout.api import RestApi
 from toolscout.config import Config, ServerConfig
+from toolscout.console.app import Console
 from toolscout.gateway.auth.authentication import authentication_for
 from toolscout.gateway.host_check import allowed_hosts
 from toolscout.gateway.http import make_app
@@ -96,7 +97,15 @@ async def team(
         gateway = Gateway(scout, settings=chosen, authenticated=True)
         authentication = authentication_for(chosen, scout.api_keys.find)
         rest = RestApi(scout, chosen, authenticated=True).behind
-        app = make_app(gateway, chosen, allowed_hosts("127.0.0.1", port), authentication, rest)
+        console = Console(scout, chosen, authentication)
+        app = make_app(
+            gateway,
+            chosen,
+            allowed_hosts("127.0.0.1", port),
+            authentication,
+            lambda protect: console.admit(rest(protect)),
+            console.routes,
+        )
         async with gateway.running(), serve_in_background(app, bind("127.0.0.1", port)):
             yield Team(scout, url)
 

@@ -1,5 +1,6 @@
 """The pages at which users sign in: who may use them, how often, and how they sign out again."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -48,6 +49,25 @@ async def test_a_server_without_tenants_is_not_shown_to_other_tenants(config, tm
     async with team(replace(config, tenants=("local",)), tmp_path) as here, Visitor(here) as ann:
         assert (await ann.begin(await here.key(ANN))).status_code == 404
         assert (await ann.begin(await here.key(Caller(user="ann")))).status_code == 200
+
+
+@guarantee("access:absent-equals-forbidden")
+async def test_a_server_that_the_policy_denies_looks_like_one_that_does_not_exist(config, tmp_path):
+    """Also where the caller's key names no user, and for a server that an operator signs in to for everyone."""
+    policy = '[[allow]]\nwho = ["anyone"]\n[[deny]]\nwho = ["user:bob", "tenant:zeta"]\nservers = ["notes", "shared"]'
+    shared = replace(config, title="shared", per_user=False)
+    async with team(config, tmp_path, shared, policy=policy) as here, Visitor(here) as bob:
+        for caller in (BOB, Caller(tenant="zeta")):
+            key = await here.key(caller)
+            denied, absent = await bob.begin(key), await bob.begin(key, "absent")
+            assert (denied.status_code, denied.text) == (absent.status_code, absent.text)
+            assert denied.status_code == 404
+            as_caller = {"Authorization": f"Bearer {key}"}
+            said = [await bob.post(f"/console/sign-in/{name}", headers=as_caller) for name in ("notes", "shared", "no")]
+            assert {answer.status_code for answer in said} == {400}
+            assert len({re.sub("'(notes|shared|no)'", "", answer.text) for answer in said}) == 1
+        assert await here.accounts.stored.find_all() == []
+        assert (await bob.begin(await here.key(ANN))).status_code == 200
 
 
 async def test_a_form_of_another_alphabet_is_refused(config, tmp_path):

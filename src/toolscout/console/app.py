@@ -143,7 +143,7 @@ class Console:
         if (
             self._login is None
             or kept is None
-            or not secrets.compare_digest(str(kept["state"]), answer.get("state", ""))
+            or not secrets.compare_digest(str(kept["state"]).encode(), answer.get("state", "").encode())
         ):
             return page("This sign-in did not begin here", "Go back to the console, and begin again.", status=400)
         pending = PendingLogin(self._origin(request) + _CALLBACK, kept["state"], kept["verifier"], "")

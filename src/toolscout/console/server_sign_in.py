@@ -19,7 +19,7 @@ from toolscout.config import ServerConfig
 from toolscout.console.files import SECURITY_HEADERS
 from toolscout.console.sessions import ConsoleSessions, json_response
 from toolscout.errors import ForbiddenError, SignInError, ToolscoutError, UnknownServerError
-from toolscout.gateway.connect import CLIENT_DOCUMENT, CONSOLE_CALLBACK, finish_sign_in
+from toolscout.gateway.connect import CLIENT_DOCUMENT, CONSOLE_CALLBACK, finish_sign_in, may_reach
 from toolscout.gateway.pages import page
 from toolscout.gateway.visits import digest_of
 from toolscout.models import Scope
@@ -93,10 +93,7 @@ class ServerSignIn:
     async def _config(self, server: str, who: Requester) -> ServerConfig:
         """Return the config of a server that the caller may sign in to."""
         config = self._scout.servers.config_of(server)
-        reached = {status.server for status in self._scout.servers.statuses() if who.operator} | (
-            who.caller.servers or frozenset()
-        )
-        if config is None or server not in reached:
+        if config is None or not (who.operator or await self._knows(who, server, config)):
             raise UnknownServerError(f"there is no server {server!r}", hint="ask the operator")
         if not config.allows_sign_in:
             raise SignInError(f"nobody signs in to {server}", hint="its config already holds its credentials")
@@ -107,3 +104,9 @@ class ServerSignIn:
                 "only operators of this gateway may sign in to a server for everyone", hint="ask the operator"
             )
         return config
+
+    async def _knows(self, who: Requester, server: str, config: ServerConfig) -> bool:
+        """Return whether a caller may know of a server. What each user signs in to has no tools before that."""
+        if not may_reach(self._scout, who.caller, server):
+            return False
+        return config.users_sign_in or any(status.server == server for status in await who.visible_servers())

@@ -160,9 +160,9 @@ class ConnectPages:
         return JSONResponse(document, headers={"Cache-Control": "max-age=300"})
 
     def _config_for(self, caller: Caller, server: str) -> ServerConfig | None:
-        """Return the config of a server that the users of the caller's tenant sign in to."""
-        config, reached = self._scout.servers.config_of(server), self._scout.narrow(caller).servers
-        return config if config and config.users_sign_in and reached is not None and server in reached else None
+        """Return the config of a server that the caller may sign in to."""
+        config = self._scout.servers.config_of(server)
+        return config if config and config.users_sign_in and may_reach(self._scout, caller, server) else None
 
     async def _identify(self, request: Request, key: str) -> Caller | Response:
         """Return the owner of a key, or the page that refuses it. It is held to the limits that `/mcp` has."""
@@ -191,6 +191,17 @@ class ConnectPages:
             return None
         caller = (access.claims or {}).get(CALLER)
         return caller if isinstance(caller, Caller) else None
+
+
+def may_reach(scout: Scout, caller: Caller, server: str) -> bool:
+    """Return whether a server is there for the caller's tenant, and no rule denies it to the caller."""
+    live, reached = scout.servers.get(server), scout.narrow(caller).servers
+    return (
+        live is not None
+        and reached is not None
+        and server in reached
+        and not scout.access.denies_server(caller, live.server)
+    )
 
 
 async def finish_sign_in(
