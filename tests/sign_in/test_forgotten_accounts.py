@@ -1,13 +1,15 @@
 """Accounts go with their user and with their server, and their tokens are revoked."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from downstreams import WAIT_S, until
 from guarantees import guarantee
-from sign_ins import Desk, desk, protected, ready
-from toolscout.config import Config
+from sign_ins import REDIRECT, Desk, consent, desk, protected, ready
+from toolscout.config import Config, ServerConfig
+from toolscout.errors import SignInError
 from toolscout.models import Caller, Scope
 from waiting import eventually
 
@@ -84,6 +86,29 @@ async def test_removing_a_user_revokes_their_tokens_and_nobody_elses(for_each_us
     assert revoked(authorization_server) == [True, False]
 
 
+@pytest.mark.parametrize("removed", ["user", "server", "account"])
+async def test_nothing_comes_of_a_code_that_is_redeemed_while_its_user_or_server_is_removed(
+    for_each_user, tmp_path, authorization_server, removed
+):
+    async with desk(for_each_user, tmp_path) as here:
+        pending = await here.accounts.begin("notes", for_each_user, ANN, REDIRECT)
+        answer = await consent(pending.link)
+        authorization_server.switch(late=["token"])
+        end = asyncio.create_task(here.accounts.finish(for_each_user, pending, answer))
+        await until(lambda: authorization_server.counts().get("token:authorization_code", 0) == 1)
+        if removed == "user":
+            await here.scout.remove_user("ann", caller=Caller(tenant="acme"))
+        elif removed == "server":
+            await edit(here)
+        else:
+            await here.accounts.forget(ANN, "notes", for_each_user)
+        authorization_server.switch(late=[])
+        with pytest.raises(SignInError, match="was removed before it ended"):
+            await end
+        assert await left(here) == []
+    assert revoked(authorization_server) == [True]
+
+
 async def test_the_accounts_of_all_users_go_with_their_server(for_each_user, tmp_path, authorization_server):
     async with desk(for_each_user, tmp_path) as here:
         for scope in (ANN, BOB):
@@ -96,5 +121,39 @@ async def test_the_accounts_of_all_users_go_with_their_server(for_each_user, tmp
 
         await eventually(listed, WAIT_S)
         await edit(here)
-        await until(lambda: revoked(authorization_server) == [True, True])
         assert await left(here) == []
+    assert revoked(authorization_server) == [True, True]
+
+
+async def test_an_account_goes_with_a_server_that_was_switched_off_before(config, tmp_path, authorization_server):
+    async with desk(config, tmp_path) as here:
+        await ready(here)
+        await edit(here, replace(config, enabled=False))
+        assert await left(here) == [Scope()]
+        await edit(here)
+        assert await left(here) == []
+    assert revoked(authorization_server) == [True]
+
+
+@pytest.mark.parametrize("other", [{"headers": {"Authorization": "Bearer key"}}, {"transport": "stdio", "url": ""}])
+async def test_an_account_goes_when_its_server_is_replaced_by_one_that_nobody_signs_in_to(
+    config, tmp_path, authorization_server, other
+):
+    async with desk(config, tmp_path) as here:
+        await ready(here)
+        await edit(here, replace(config, **other))
+        assert await left(here) == []
+    assert revoked(authorization_server) == [True]
+
+
+async def test_a_mistake_in_a_config_file_deletes_no_account(config, tmp_path, authorization_server):
+    config = replace(config, source="mcp.json")
+    broken = ServerConfig(title="notes", transport="stdio", source="mcp.json", problem="a variable is missing")
+    async with desk(config, tmp_path) as here:
+        await ready(here)
+        for title in ("notes", "mcp.json"):
+            await edit(here, replace(broken, title=title))
+            assert await left(here) == [Scope()]
+        await edit(here)
+        assert await left(here) == []
+    assert revoked(authorization_server) == [True]

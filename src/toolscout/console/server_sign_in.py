@@ -67,7 +67,6 @@ class ServerSignIn:
                 browser=digest_of(browser),
                 metadata_url=origin + CLIENT_DOCUMENT.format(server=server) if self._describes_client else None,
             )
-            await accounts.keep_pending(pending)
             response = json_response({"link": pending.link})
             self._sessions.set(request, response, _COOKIE, {"browser": browser}, "", _LASTS_S)
         except ToolscoutError as error:

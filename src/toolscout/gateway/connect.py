@@ -107,7 +107,6 @@ class ConnectPages:
                 browser=digest_of(browser),
                 metadata_url=self._public + CLIENT_DOCUMENT.format(server=server) if self._https else None,
             )
-            await self._accounts.keep_pending(pending)
         except ToolscoutError as error:
             return page(f"You cannot sign in: {error.message}", error.hint, form=disconnect, status=502)
         who = f"{caller.user} of {caller.tenant}"
@@ -210,7 +209,7 @@ async def finish_sign_in(
     """End a sign-in with the issuer's answer, and use the account at once. `browser` is the digest of its cookie."""
     accounts = scout.servers.accounts
     assert accounts is not None  # noqa: S101 - a scout has a store
-    pending = await accounts.take_pending(answer["state"], browser)
+    pending = await accounts.pending.take(answer["state"], browser)
     if pending.redirect_uri != redirect_uri:
         raise SignInError("this answer belongs to another server", hint="this can be an attack: begin again")
     config = scout.servers.config_of(server)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import secrets
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +11,7 @@ from toolscout.config import Config, ServerConfig
 from toolscout.errors import SettingError, SignInError, UnknownServerError, UnreadableAccountError
 from toolscout.models import ACCOUNT_KIND, Account, Scope, UnreadableAccount
 from toolscout.ports import Store
+from toolscout.scout.pending_sign_ins import PendingSignIns, name_of
 from toolscout.settings import Settings
 from toolscout.suggestions import did_you_mean
 from toolscout.telemetry import AuditLog
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from toolscout.downstream.sign_in.flow import PendingSignIn
     from toolscout.token_keys import TokenKeys
 
-_PENDING = "sign_in"
 _ASK_S = 5.0
 
 
@@ -44,6 +40,11 @@ class Accounts:
         from toolscout.downstream.sign_in.account_store import AccountStore
 
         return AccountStore(self._store, self._keys.cipher)
+
+    @cached_property
+    def pending(self) -> PendingSignIns:
+        """The sign-ins that have begun."""
+        return PendingSignIns(self.stored)
 
     @cached_property
     def _keys(self) -> TokenKeys:
@@ -100,11 +101,11 @@ class Accounts:
         from toolscout.downstream.sign_in import flow
         from toolscout.downstream.sign_in.issuers import IssuerClient, challenge_of, discover
 
-        await self._check_key()
+        await self.pending.check_key()
         async with IssuerClient(config, self._settings) as client:
             issuer = await discover(client, await challenge_of(client))
             known = await flow.client_for(client, issuer, redirect_uri, metadata_url)
-        return flow.begin(
+        pending = flow.begin(
             issuer,
             known,
             scope=scope,
@@ -114,40 +115,21 @@ class Accounts:
             before=await self.usable(scope, server, config),
             browser=browser,
         )
+        await self.pending.keep(pending)
+        return pending
 
     async def finish(self, config: ServerConfig, pending: PendingSignIn, answer: Mapping[str, str]) -> Account:
-        """End a sign-in with the issuer's answer, and store the account."""
+        """End a sign-in with the issuer's answer, and store the account, unless its user or server was removed."""
         from toolscout.downstream.sign_in import flow
         from toolscout.downstream.sign_in.issuers import IssuerClient
 
-        async with IssuerClient(config, self._settings) as client:
-            account = await flow.finish(client, pending, answer)
-        await self._put(account, config)
+        try:
+            async with IssuerClient(config, self._settings) as client:
+                account = await flow.finish(client, pending, answer)
+            await self._put(account, config, name_of(pending))
+        finally:
+            await self.pending.end(pending.scope, name_of(pending))
         return account
-
-    async def keep_pending(self, pending: PendingSignIn) -> None:
-        """Keep a sign-in that any replica may end. Those that nobody ended in time are removed."""
-        record = await self.stored.seal(_PENDING, pending.scope, _state_digest(pending.state), asdict(pending))
-        await self._store.put_records([replace(record, body={**record.body, "at": pending.began_at})])
-        for other in await self._store.records(_PENDING):
-            if time.time() - float(other.body.get("at", 0)) > pending.lasts_s:
-                await self._store.remove_record(_PENDING, other.scope, other.name)
-
-    async def take_pending(self, state: str, browser: str) -> PendingSignIn:
-        """Return the sign-in that an answer belongs to, once, and only for the browser that began it."""
-        from toolscout.downstream.sign_in.flow import PendingSignIn
-
-        name = _state_digest(state)
-        record = await self._store.record(_PENDING, name)
-        if record is None:
-            raise SignInError("this sign-in has ended already", hint="begin again")
-        pending = PendingSignIn(**{**await self.stored.unseal(record), "scope": record.scope})
-        if not secrets.compare_digest(pending.browser, browser):
-            raise SignInError("this sign-in did not begin in this browser", hint="begin again in this browser")
-        if not await self._store.lease(f"sign_in:{name}", secrets.token_hex(8), pending.lasts_s):
-            raise SignInError("this sign-in has ended already", hint="begin again")
-        await self._store.remove_record(_PENDING, record.scope, name)
-        return pending
 
     async def users_of(self, server: str) -> list[Scope]:
         """Return which users have accounts at a server."""
@@ -157,15 +139,20 @@ class Accounts:
         self, server: str, config: ServerConfig, scope: Scope, show: Callable[[DeviceCode], None]
     ) -> Account:
         """Sign in with a code that the person enters on another device. `show` gets it. Waits for the person."""
-        from toolscout.downstream.sign_in.device_code import sign_in_with_device
+        from toolscout.downstream.sign_in.device_code import LONGEST_S, sign_in_with_device
         from toolscout.downstream.sign_in.issuers import IssuerClient, challenge_of, discover
 
-        await self._check_key()
-        async with IssuerClient(config, self._settings) as client:
-            issuer = await discover(client, await challenge_of(client))
-            before = await self.usable(scope, server, config)
-            account = await sign_in_with_device(client, issuer, scope=scope, server=server, before=before, show=show)
-        await self._put(account, config)
+        name = await self.pending.keep_device(scope, server, 2 * LONGEST_S)
+        try:
+            async with IssuerClient(config, self._settings) as client:
+                issuer = await discover(client, await challenge_of(client))
+                before = await self.usable(scope, server, config)
+                account = await sign_in_with_device(
+                    client, issuer, scope=scope, server=server, before=before, show=show
+                )
+            await self._put(account, config, name)
+        finally:
+            await self.pending.end(scope, name)
         return account
 
     async def sign_out(self, account: Account | UnreadableAccount, config: ServerConfig | None) -> bool:
@@ -175,16 +162,21 @@ class Accounts:
     async def forget(self, scope: Scope, server: str, config: ServerConfig | None = None) -> bool:
         """Remove whatever account a user has at a server, and revoke its tokens. Return whether the issuer did.
 
-        It is removed at once, and again when a renewal has ended that was about to store new tokens. Without the
-        server's config, an issuer at a private address is not asked.
+        It is removed at once, and again when a renewal has ended that was about to store new tokens. A sign-in that
+        has begun stores none. Without the server's config, an issuer at a private address is not asked.
         """
         account = await self._readable(scope, server)
-        await self._remove(scope, server)
-        self._audit.write_act("accounts.sign_out", scope, server=server)
+        if await self._remove(scope, server):
+            self._audit.write_act("accounts.sign_out", scope, server=server)
         async with self.stored.changing(scope, server):
             account = await self._readable(scope, server) or account
             await self._remove(scope, server)
         return account is not None and await self._revoke(account, config)
+
+    async def find_all_places(self, server: str = "", scope: Scope | None = None) -> set[tuple[Scope, str]]:
+        """Return who has an account where, or is signing in there now: at one server, of one user, or all."""
+        begun = await self.pending.find_places(server, scope)
+        return {*await self.find_places(server, scope), *begun}
 
     async def find_places(self, server: str = "", scope: Scope | None = None) -> list[tuple[Scope, str]]:
         """Return whose accounts there are at which servers: at one of them, of one user, or all."""
@@ -206,11 +198,16 @@ class Accounts:
         account = await self._readable(scope, server)
         return account if account is not None and account.url == config.url else None
 
-    async def _put(self, account: Account, config: ServerConfig) -> None:
-        """Store an account, and revoke the tokens of the one that it replaces."""
+    async def _put(self, account: Account, config: ServerConfig, sign_in: str) -> None:
+        """Store the account of a sign-in, unless that was removed. Revoke the tokens of the account that it replaces."""
         async with self.stored.changing(account.scope, account.server):
             before = await self._readable(account.scope, account.server)
-            await self.stored.put(account)
+            removed = not await self.pending.waits(account.scope, sign_in)
+            if not removed:
+                await self.stored.put(account)
+        if removed:
+            await self._revoke(account, config)
+            raise SignInError(f"the sign-in to {config.title} was removed before it ended", hint="begin again")
         self._audit.write_act("accounts.sign_in", account.scope, server=account.server, issuer=account.issuer)
         if before is not None and before.access_token != account.access_token:
             await self._revoke(before, config)
@@ -223,19 +220,19 @@ class Accounts:
         async with IssuerClient(config, self._settings) as client:
             return await revoke(client, account)
 
-    async def _remove(self, scope: Scope, server: str) -> None:
-        for record in await self._store.records(ACCOUNT_KIND, scope, f"{server} "):
+    async def _remove(self, scope: Scope, server: str) -> bool:
+        """Remove the account and the sign-ins of a user at a server. Return whether there was an account."""
+        await self.pending.forget(scope, server)
+        records = await self._store.records(ACCOUNT_KIND, scope, f"{server} ")
+        for record in records:
             await self._store.remove_record(ACCOUNT_KIND, scope, record.name)
+        return bool(records)
 
     async def _readable(self, scope: Scope, server: str) -> Account | None:
         try:
             return await self.stored.find(scope, server)
         except (UnreadableAccountError, SettingError):
             return None
-
-    async def _check_key(self) -> None:
-        """Fail before the person signs in if what they get could not be stored."""
-        await self.stored.seal(_PENDING, Scope(), "check", {})
 
 
 async def find_refusing(config: Config, settings: Settings) -> dict[str, bool]:
@@ -258,7 +255,3 @@ async def find_refusing(config: Config, settings: Settings) -> dict[str, bool]:
     servers = [server for server in asked if server.allows_sign_in]
     answers = await asyncio.gather(*(says_where(server) for server in servers))
     return {server.title: answer for server, answer in zip(servers, answers, strict=True) if answer is not None}
-
-
-def _state_digest(state: str) -> str:
-    return hashlib.sha256(state.encode()).hexdigest()

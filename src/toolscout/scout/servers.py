@@ -52,7 +52,8 @@ class LiveServers:
         self._users: dict[str, set[Scope]] = {}
         self._callers: TTLCache[tuple[str, Scope], Caller] = TTLCache(_MAX_CALLERS, _CALLER_S)
         self._listings: set[asyncio.Task[None]] = set()
-        self._dropped: dict[str, ServerConfig | None] = {}
+        self._signed_in_to: dict[str, ServerConfig] = {}
+        self._dropped: dict[str, ServerConfig] = {}
         self._on_user: Callable[[str, Scope], Coroutine[Any, Any, None]] | None = None
         self._reach: dict[str, frozenset[str]] = {}
         self.adopt_orphans = False
@@ -197,6 +198,7 @@ class LiveServers:
             metrics=self._metrics,
         )
         self._update()
+        self._note_dropped(config)
 
     async def start(
         self,
@@ -224,10 +226,9 @@ class LiveServers:
     async def apply(self, config: Config) -> None:
         """Follow an edit of the config: only what differs is connected, closed or connected anew."""
         if self._downstream is not None:
-            configs = {key: self.config_of(key) for key in self._downstream.servers}
             await self._downstream.apply(config)
             self._update()
-            self._dropped |= {key: config for key, config in configs.items() if key not in self._servers}
+            self._note_dropped(config)
 
     def list_again(self, key: str) -> None:
         """Report a server as changed, as soon as the debouncing interval allows."""
@@ -246,18 +247,31 @@ class LiveServers:
 
     async def forget_accounts(self, scope: Scope, key: str) -> None:
         """Remove the accounts at a server of one user, or of a whole tenant. If it left the config, remove all."""
-        for place, _ in await self.accounts.find_places(key) if self.accounts else ():
+        for place, _ in await self.accounts.find_all_places(key) if self.accounts else ():
             if key not in self._servers or place == scope or (scope.owner is None and place.tenant == scope.tenant):
                 await self._forget(place, key)
 
+    @property
+    def has_dropped(self) -> bool:
+        """Whether there may be accounts at servers that left the config, or that nobody signs in to any more."""
+        return bool(self._dropped)
+
+    async def forget_dropped(self) -> None:
+        """Remove these accounts, of all tenants and users."""
+        for key, config in tuple(self._dropped.items()):
+            for place, _ in await self.accounts.find_all_places(key) if self.accounts else ():
+                await self._forget(place, key)
+            if self._dropped.get(key) is config:
+                del self._dropped[key]
+
     async def forget_user(self, scope: Scope) -> None:
         """Remove all accounts of a user."""
-        for _, key in await self.accounts.find_places(scope=scope) if self.accounts else ():
+        for _, key in await self.accounts.find_all_places(scope=scope) if self.accounts else ():
             await self._forget(scope, key)
 
     async def _forget(self, scope: Scope, key: str) -> None:
         assert self.accounts is not None  # noqa: S101 - it found the account
-        await self.accounts.forget(scope, key, self.config_of(key) or self._dropped.get(key))
+        await self.accounts.forget(scope, key, self._dropped.get(key) or self.config_of(key))
 
     async def close(self) -> None:
         """End every session and process."""
@@ -277,6 +291,16 @@ class LiveServers:
         if tenants is None:
             return tenant == LOCAL or not self.is_per_user(key)
         return tenants == "all" or tenant in tenants
+
+    def _note_dropped(self, config: Config) -> None:
+        """Note the servers that people could sign in to and now cannot. What a mistake in a file hides, is not gone."""
+        assert self._downstream is not None  # noqa: S101 - the config was given to it
+        broken = {server.source for server in config.servers if server.problem}
+        now = {key: self.config_of(key) for key in self._downstream.servers}
+        known = {key: server for key, server in now.items() if server is not None and server.allows_sign_in}
+        gone = {key: old for key, old in self._signed_in_to.items() if key not in known and old.source not in broken}
+        self._dropped = {key: old for key, old in {**self._dropped, **gone}.items() if key not in known}
+        self._signed_in_to = {key: old for key, old in {**self._signed_in_to, **known}.items() if key not in gone}
 
     def _update(self) -> None:
         configured = self._downstream.servers if self._downstream else {}

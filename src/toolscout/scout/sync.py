@@ -72,6 +72,10 @@ class CatalogueSync:
         return max((time.monotonic() - self._listed_at[target] for target in self._listed), default=0.0)
 
     @property
+    def _waits_for_publisher(self) -> bool:
+        return bool(self._listed or self._removals or self._servers.has_dropped)
+
+    @property
     def delayed(self) -> frozenset[tuple[Scope, str]]:
         """Return what waits for another process, and is listed again before it is published."""
         return frozenset(self._delayed)
@@ -96,7 +100,7 @@ class CatalogueSync:
         """Wait until every server has answered or failed once, and the catalogue is in step with them."""
         async with self._progress:
             await self._progress.wait_for(
-                lambda: not (self._listed or self._removals) and self._servers.keys <= self._answered
+                lambda: not self._waits_for_publisher and self._servers.keys <= self._answered
             )
 
     async def apply(self, config: Config) -> None:
@@ -194,12 +198,13 @@ class CatalogueSync:
                 with suppress(TimeoutError):
                     # Not `asyncio.wait_for`: in Python 3.11 it can lose a cancellation, and `close` would wait forever.
                     async with asyncio.timeout(_IDLE_S):
-                        await self._progress.wait_for(lambda: bool(self._listed or self._removals))
+                        await self._progress.wait_for(lambda: self._waits_for_publisher)
                 listed = dict(self._listed)
             try:
                 published, list_again = await self._publish(listed)
                 await self._indexer.leases.note_reached(self._servers.ready())
                 await self._remove_dropped()
+                await self._servers.forget_dropped()
                 await self._remove_unavailable()
             except ToolscoutError as error:
                 if not self._failing:
@@ -285,7 +290,7 @@ class CatalogueSync:
                     if (scope, key) in self._removals:
                         await self._indexer.remove_server(scope, key, leases)
                         # A server that is only switched off keeps its accounts.
-                        if self._servers.get(key) is None or (scope.owner is not None and key in self._servers.keys):
+                        if scope.owner is not None and key in self._servers.keys:
                             await self._servers.forget_accounts(scope, key)
                         self._removals.discard((scope, key))
 

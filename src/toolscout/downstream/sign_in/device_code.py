@@ -19,7 +19,9 @@ from toolscout.models import Account, Scope
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _LEAST_PAUSE_S = 1.0
 _SLOWER_S = 5.0
-_MOST_S = 1_800.0
+LONGEST_S = 1_800.0
+"""How long a person has at most, whatever the issuer says."""
+
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +105,4 @@ def _read(response: httpx2.Response, title: str) -> tuple[DeviceCode, str, float
 
 
 def _number(value: object, default: float) -> float:
-    return float(min(value, _MOST_S)) if isinstance(value, (int, float)) and value > 0 else default
+    return float(min(value, LONGEST_S)) if isinstance(value, (int, float)) and value > 0 else default
