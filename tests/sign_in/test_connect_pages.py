@@ -1,5 +1,6 @@
 """The pages at which users sign in: who may use them, how often, and how they sign out again."""
 
+import base64
 import re
 from dataclasses import replace
 
@@ -154,7 +155,8 @@ async def test_a_user_sees_that_they_are_signed_in_and_disconnects(config, tmp_p
         assert (await eve.post("/connect/notes", data={**fields, "check": check})).status_code == 403
         assert (await ann.post("/connect/other", data=fields)).status_code == 403, "another server"
         assert (await ann.post("/connect/notes", data={"ticket": fields["ticket"]})).status_code == 403, "no check"
-        for wrong in ("x", "W10=", fields["ticket"][:-8] + "AAAAAAA="):
+        deep = base64.urlsafe_b64encode(b"[" * 9_000).decode()
+        for wrong in ("x", "W10=", deep, fields["ticket"][:-8] + "AAAAAAA="):
             assert (await ann.post("/connect/notes", data={**fields, "ticket": wrong})).status_code == 403
         assert len(await here.accounts.stored.find_all()) == 1
 

@@ -75,7 +75,7 @@ class Visits:
             if not isinstance(body, Mapping):
                 return None
             visit = await self._accounts.stored.unseal(Record(kind=_VISIT, scope=Scope(), name=server, body=dict(body)))
-        except (ValueError, StoreError):
+        except (ValueError, RecursionError, StoreError):
             return None
         if visit["browser"] != digest_of(browser) or time.time() - visit["at"] > LASTS_S:
             return None

@@ -95,7 +95,7 @@ class CodeLogin:
                 raise SignInError("the answer does not name its issuer", hint="this can be an attack: begin again")
             try:
                 tokens = await _post(client, metadata["token_endpoint"], fields, auth)
-            except (httpx2.HTTPError, ValueError) as error:
+            except (httpx2.HTTPError, ValueError, RecursionError) as error:
                 raise _unusable(error) from error
         token, kind = tokens.get("access_token"), str(tokens.get("token_type")).lower()
         if not isinstance(token, str) or kind != "bearer":
