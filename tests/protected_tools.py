@@ -129,6 +129,7 @@ class Gate:
                 "jti": (token.claims or {}).get("jti") if token else None,
                 "session": headers.get("mcp-session-id"),
                 "version": headers.get("mcp-protocol-version"),
+                "folder": headers.get("mcp-param-folder"),
             }
         )
         if refused is not None:
@@ -179,7 +180,7 @@ def make_app(port: int, issuer: str) -> ASGIApp:
 
     async def list_tools(ctx: Any, params: Any) -> t.ListToolsResult:
         tools = [
-            t.Tool(name=name, description=DESCRIPTIONS[name], input_schema={"type": "object"})
+            t.Tool(name=name, description=DESCRIPTIONS[name], input_schema=SCHEMAS.get(name, {"type": "object"}))
             for name in visible(get_access_token())
         ]
         return t.ListToolsResult(tools=tools, ttl_ms=0, cache_scope="private")
@@ -240,6 +241,9 @@ DESCRIPTIONS = {
     "whoami": "Tell which user and which client called.",
     "count_notes": "Count the notes.",
     "add_note": "Add a note.",
+}
+SCHEMAS = {
+    "count_notes": {"type": "object", "properties": {"folder": {"type": "string", "x-mcp-header": "Folder"}}},
 }
 
 

@@ -103,6 +103,23 @@ async def test_only_a_valid_key_and_a_server_of_the_users_tenant_lead_to_an_issu
         assert (await ann.begin(await here.key(ANN))).status_code == 200
 
 
+async def test_what_is_listed_for_one_user_changes_no_call_of_another(
+    config, tmp_path, authorization_server, protected_server
+):
+    """A parameter that the server wants in a header too, in the tool of one user."""
+    protected_server.switch(tools={"bob": ["whoami"]})
+    async with desk(config, tmp_path) as here:
+        for caller in (ANN, BOB):
+            authorization_server.switch(approve=caller.user)
+            await here.sign_in(caller.scope)
+            await here.scout.servers.list_tools("notes", caller.scope)
+        assert here.scout.servers.statuses()[0].tools == 3
+        live = here.scout.servers.get("notes")
+        assert live is not None
+        await live.call_tool("count_notes", {"folder": "inbox"}, caller=ANN)
+    assert [seen["folder"] for seen in protected_server.seen("tools/call")] == ["inbox"]
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_interleaved_sign_ins_calls_and_rejections_of_users_never_mix_their_tokens(
     config, tmp_path, authorization_server, protected_server, seed

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 import httpx2
+from cachetools import LRUCache
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 from mcp_types import METHOD_NOT_FOUND
@@ -38,9 +39,19 @@ from toolscout.settings import Settings
 from toolscout.telemetry import Metrics
 from toolscout.telemetry.mcp_operation import describe_call, mcp_operation
 
+_MAX_LISTS = 4_096
 _STDERR_CHARS = 4_000
 _RETRY_LIST_S = 60.0
 _PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What is remembered of a list of tools: of everyone's, or of one user's."""
+
+    count: int
+    header_params: Mapping[str, dict[tuple[str, ...], str]]
+    """By tool, the parameters that are sent in headers too."""
 
 
 class DownstreamServer:
@@ -87,8 +98,7 @@ class DownstreamServer:
         self._pool = SessionPool(config, self._open)
         self._calls = CallsByTenant(config, settings)
         self._secrets = QuotedSecrets(config)
-        self._tool_count = 0
-        self._header_params: dict[str, dict[tuple[str, ...], str]] = {}
+        self._listed: LRUCache[Scope, _Listed] = LRUCache(_MAX_LISTS)
         self.ttl_s: float | None = None
         """When to list the tools again, or None if the list is valid until the server reports a change."""
 
@@ -110,7 +120,7 @@ class DownstreamServer:
             title=self.config.title,
             state=self._first.state,
             detail=self._first.detail,
-            tools=self._tool_count,
+            tools=max((listed.count for listed in self._listed.values()), default=0),
             protocol=self._first.protocol,
             since=self._first.since,
             stderr=self._secrets.hide_in_text(self._errors.text(_STDERR_CHARS)),
@@ -165,7 +175,7 @@ class DownstreamServer:
         self.ttl_s = _RETRY_LIST_S
         pages = await read_all_pages(fetch, self._settings)
         await self._check_list(pages)
-        self._remember(pages, modern=session.protocol.modern)
+        self._remember(Scope(), pages, modern=session.protocol.modern)
         return pages.tools
 
     async def _check_list(self, pages: ToolPages) -> None:
@@ -191,7 +201,7 @@ class DownstreamServer:
             return await self._exchange("tools/list", params, caller, InFlightRequest())
 
         pages = await read_all_pages(fetch, self._settings)
-        self._remember(pages, modern=modern)
+        self._remember(caller.scope, pages, modern=modern)
         self.ttl_s = None
         return pages.tools
 
@@ -202,19 +212,29 @@ class DownstreamServer:
         async with self._pool.session(caller, auth, sign_in) as session:
             yield session
 
-    def _remember(self, pages: ToolPages, *, modern: bool) -> None:
-        self._tool_count = len(pages.tools)
+    def _remember(self, scope: Scope, pages: ToolPages, *, modern: bool) -> None:
         self.ttl_s = pages.ttl_s
         if self._first.state == "ready":
             self._first.detail = pages.truncated
-        self._header_params = {}
+        header_params = {}
         if modern and self.config.transport != "stdio":
             for tool in pages.with_headers:
                 schema = tool.get("inputSchema")
                 if isinstance(schema, Mapping) and find_invalid_x_mcp_header(schema) is None:
                     params = x_mcp_header_map(schema)
                     if params:
-                        self._header_params[str(tool.get("name"))] = params
+                        header_params[str(tool.get("name"))] = params
+        self._listed[scope] = _Listed(len(pages.tools), header_params)
+
+    def _headers_of(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> dict[str, str]:
+        """Return the arguments that a server wants in headers too, as it listed the tool for the caller.
+
+        Another replica may have listed it for them: then as it did for somebody else.
+        """
+        own = self._listed.get(caller.scope if self.config.per_user else Scope())
+        lists = self._listed.values() if own is None else (own,)
+        params = next((listed.header_params[name] for listed in lists if name in listed.header_params), None)
+        return mcp_param_headers(params, arguments) if params else {}
 
     async def call_tool(
         self,
@@ -242,8 +262,7 @@ class DownstreamServer:
     ) -> Mapping[str, Any]:
         """Call a tool once, in the part of its time that is left."""
         params = {**(extra or {}), "name": name, "arguments": dict(arguments)}
-        headers = mcp_param_headers(self._header_params[name], arguments) if name in self._header_params else {}
-        request = InFlightRequest(upstream, headers)
+        request = InFlightRequest(upstream, self._headers_of(name, arguments, caller))
         return await self._exchange("tools/call", params, caller, request, within_s=within_s)
 
     async def request(
