@@ -8,9 +8,9 @@ from starlette.applications import Starlette
 from downstreams import QUICK, until
 from fake_http import fake_http
 from guarantees import guarantee
-from sign_ins import REDIRECT, consent, desk, protected
+from sign_ins import REDIRECT, consent, desk, protected, ready
 from toolscout.config import ServerConfig
-from toolscout.errors import SignInError, StoreError
+from toolscout.errors import SignInError, SignInRequiredError, StoreError
 from toolscout.gateway.auth.authentication import authentication_for
 from toolscout.gateway.connect import CALLBACK, CLIENT_DOCUMENT, ConnectPages
 from toolscout.gateway.http_limits import Refusals
@@ -155,6 +155,26 @@ async def test_a_client_of_the_config_signs_in_where_registration_is_closed(
     async with desk(known, tmp_path) as here:
         await here.sign_in()
     assert authorization_server.grants()[-1]["client_id"] == "by-hand"
+
+
+async def test_an_account_of_another_issuer_than_the_config_names_is_not_used_nor_given_its_secret(
+    config, tmp_path, authorization_server, protected_server
+):
+    authorization_server.register_client("by-hand", REDIRECT, secret="hush")
+    config = replace(config, oauth=replace(config.oauth, client_id="by-hand", client_secret="hush"))
+    async with desk(config, tmp_path) as here:
+        await ready(here)
+        assert (await here.call())["sub"] == "ann"
+    calls = len(protected_server.seen("tools/call"))
+    moved = replace(config, oauth=replace(config.oauth, issuer=f"{config.oauth.issuer}/other"))
+    async with desk(moved, tmp_path) as here:
+        assert here.scout.servers.statuses()[0].state == "needs_login"
+        with pytest.raises(SignInRequiredError):
+            await here.call()
+        assert await here.accounts.usable(Scope(), "notes", moved) is None
+        assert not await here.accounts.forget(Scope(), "notes", moved), "its issuer wants the secret"
+        assert await here.accounts.stored.find_all() == []
+    assert len(protected_server.seen("tools/call")) == calls
 
 
 async def test_a_server_does_not_decide_who_gets_the_secret_of_a_client(config, tmp_path, authorization_server):

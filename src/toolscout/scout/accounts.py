@@ -194,9 +194,14 @@ class Accounts:
         return resealed
 
     async def usable(self, scope: Scope, server: str, config: ServerConfig) -> Account | None:
-        """Return the account of a user at a server, unless it is for another address or cannot be decrypted."""
+        """Return the account of a user at a server, unless the config names another address or issuer.
+
+        One that cannot be decrypted is none either.
+        """
+        from toolscout.downstream.sign_in.known_account import fits
+
         account = await self._readable(scope, server)
-        return account if account is not None and account.url == config.url else None
+        return account if account is not None and fits(account, config) else None
 
     async def _put(self, account: Account, config: ServerConfig, sign_in: str) -> None:
         """Store the account of a sign-in, unless that was removed. Revoke the tokens of the account that it replaces."""

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from toolscout.config import ServerConfig
 from toolscout.downstream.http_client import NoTokenError
 from toolscout.downstream.sign_in.account_store import AccountStore
+from toolscout.downstream.sign_in.token_requests import is_of_issuer
 from toolscout.errors import StoreError, ToolscoutError
 from toolscout.models import Account, Scope
 
@@ -73,8 +74,7 @@ class KnownAccount:
         return account
 
     def _take(self, stored: Account | None) -> Account | None:
-        # A token is sent to the address that it was given for, whatever the config says now.
-        account = stored if stored is not None and stored.url == self._config.url else None
+        account = stored if stored is not None and fits(stored, self._config) else None
         if account is None or account.access_token != self._replaced:
             self._unstored = None
         self.latest, self._read_at = self._unstored or account, time.monotonic()
@@ -85,6 +85,14 @@ class KnownAccount:
             f"the sign-in at {self._config.title} cannot be {done}: {error.message}; nothing was sent",
             hint=error.hint,
         )
+
+
+def fits(account: Account, config: ServerConfig) -> bool:
+    """Tell whether an account is for a server as its config is now: for its address, and from the issuer it names.
+
+    A token is sent nowhere else, and one of another issuer is not used.
+    """
+    return account.url == config.url and is_of_issuer(account, config)
 
 
 def is_due(account: Account) -> bool:

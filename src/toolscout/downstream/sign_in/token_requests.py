@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import httpx2
+from mcp.client.auth.utils import issuers_match
 from mcp.shared.auth import OAuthToken
 from pydantic import ValidationError
 
@@ -117,15 +118,28 @@ async def revoke(http: IssuerClient, account: Account) -> bool:
 async def post_form(http: IssuerClient, account: Account, endpoint: str, form: Mapping[str, str]) -> httpx2.Response:
     """Send a form about the account's server (RFC 8707), authenticated as the account's client."""
     named = {"resource": account.resource} if account.resource else {}
-    return await post_as(http, account.client, endpoint, {**form, **named})
+    known = is_of_issuer(account, http.config)
+    return await post_as(http, account.client, endpoint, {**form, **named}, with_config_secret=known)
+
+
+def is_of_issuer(account: Account, config: ServerConfig) -> bool:
+    """Tell whether an account comes from the issuer that a config names. One that names none takes any."""
+    named = config.oauth.issuer if config.oauth else None
+    return not named or issuers_match(account.issuer, named)
 
 
 async def post_as(
-    http: IssuerClient, client: Mapping[str, Any], endpoint: str, form: Mapping[str, str]
+    http: IssuerClient,
+    client: Mapping[str, Any],
+    endpoint: str,
+    form: Mapping[str, str],
+    *,
+    with_config_secret: bool = True,
 ) -> httpx2.Response:
-    """Send a form, authenticated as a client."""
+    """Send a form, authenticated as a client. The secret of the config is for its own issuer."""
     client_id = str(client["client_id"])
-    secret = _configured_secret(http.config, client_id) or client.get("client_secret")
+    configured = _configured_secret(http.config, client_id) if with_config_secret else ""
+    secret = configured or client.get("client_secret")
     method = client.get("token_endpoint_auth_method")
     data, headers = {**form, "client_id": client_id}, {"Accept": "application/json"}
     if secret and method in (None, "client_secret_basic"):
