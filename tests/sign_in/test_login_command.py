@@ -9,6 +9,8 @@ import pytest
 
 from guarantees import guarantee
 from protected_server import running_protected_server
+from sign_ins import desk, protected
+from toolscout.models import Scope
 
 pytestmark = [pytest.mark.process, guarantee("signin:bound")]
 
@@ -216,9 +218,41 @@ def test_an_account_whose_key_is_lost_is_shown_and_deleted_by_its_name(home):
 
 
 def test_a_server_that_nobody_signs_in_to_is_refused(home):
-    out = run(home, "login", "nothing")
-    assert out.returncode == 2
-    assert "no server of the config is called 'nothing'" in out.stderr
+    for verb in ("login", "logout"):
+        out = run(home, verb, "nothing")
+        assert out.returncode == 2
+        assert "no server of the config is called 'nothing'" in out.stderr
+
+
+async def test_accounts_of_a_server_that_left_the_config_and_of_users_are_seen_and_deleted(
+    home, authorization_server, protected_server, monkeypatch
+):
+    settings = {"store": f"sqlite:///{home / 'catalogue.db'}", "token_key_file": ""}
+    config = protected(protected_server, authorization_server)
+    users = [Scope(tenant="acme", owner=name) for name in ("ann", "bob")]
+    async with desk(config, home, **settings) as here:
+        for scope in (Scope(), *users):
+            await here.sign_in(scope)
+    entries = json.loads((home / "mcp.json").read_text())
+    here, gone = json.dumps(entries), json.dumps({"mcpServers": {"other": {"command": "x"}}})
+    (home / "mcp.json").write_text(gone, "utf-8")
+    shown = run(home, "accounts").stdout
+    assert "notes is not in this config. `toolscout logout notes` deletes its account." in shown
+    assert "`toolscout logout notes --tenant acme --user ann`" in shown
+    out = run(home, "logout", "notes")
+    assert out.returncode == 0, out.stderr
+    assert [account["user"] for account in accounts(home)] == ["ann", "bob"]
+
+    (home / "mcp.json").write_text(here, "utf-8")
+    out = run(home, "logout", "notes", "--user", "ann", "--tenant", "acme")
+    assert "ann is signed out of notes." in out.stdout
+    out = run(home, "accounts", "--remove-user", "bob", "--tenant", "acme")
+    assert "bob is removed: 1 accounts and 0 tools." in out.stdout
+    assert accounts(home) == []
+    assert [grant["revoked"] for grant in authorization_server.grants()] == [False, True, True]
+    again = run(home, "logout", "notes", "--user", "ann", "--tenant", "acme")
+    assert again.returncode == 1
+    assert "ann is not signed in to notes" in again.stderr
 
 
 def imported(home, monkeypatch, servers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +12,11 @@ import typer
 
 from toolscout.cli import options
 from toolscout.cli.dates import ago, iso_time
+from toolscout.models import LOCAL, Scope
 
 if TYPE_CHECKING:
     from toolscout.config import Config, ServerConfig
-    from toolscout.models import Account, Scope, UnreadableAccount
+    from toolscout.models import Account, UnreadableAccount
     from toolscout.scout import Scout
     from toolscout.scout.accounts import Accounts
 
@@ -42,47 +44,78 @@ def login(
     _say(f"You are signed in to {account.server} at {account.issuer}.")
 
 
-def logout(server: ServerName, config: options.ConfigFiles = None, store: options.Store = None) -> None:
+def logout(
+    server: ServerName,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="U", help="The user of a gateway who signed in. Default: the shared account."),
+    ] = None,
+    tenant: options.Tenant = LOCAL,
+    config: options.ConfigFiles = None,
+    store: options.Store = None,
+) -> None:
     """Sign out: delete the tokens of a server here, and revoke them at its issuer.
+
+    The server may have left the config. `toolscout accounts` shows its name.
 
     Example: `toolscout logout github`
     """
-    revoked = options.run(_logout(server, config or [], store))
+    revoked = options.run(_logout(server, Scope(tenant=tenant, owner=user), config or [], store))
+    who = f"{user} is" if user else "You are"
     _say(
-        f"You are signed out of {server}."
+        f"{who} signed out of {server}."
         if revoked
-        else f"You are signed out of {server} here. Its issuer did not revoke the tokens: they end by themselves."
+        else f"{who} signed out of {server} here. Its issuer did not revoke the tokens: they end by themselves."
     )
 
 
-def accounts(config: options.ConfigFiles = None, store: options.Store = None, json: options.Json = False) -> None:
+def accounts(
+    remove_user: Annotated[
+        str | None,
+        typer.Option("--remove-user", metavar="U", help="Delete and revoke all accounts of a user, and their tools."),
+    ] = None,
+    tenant: options.Tenant = LOCAL,
+    config: options.ConfigFiles = None,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
     """Show where people are signed in, without any token, and the pages at which users of a gateway sign in.
 
     Example: `toolscout accounts`
     """
     from toolscout.cli.output import print_json
 
-    async def work() -> tuple[list[Account], list[UnreadableAccount], dict[str, str]]:
+    if remove_user is not None:
+        removed = options.run(_remove_user(Scope(tenant=tenant, owner=remove_user), config or [], store))
+        if json:
+            print_json(removed)
+        else:
+            _say(f"{remove_user} is removed: {removed['accounts']} accounts and {removed['tools']} tools.")
+        return
+
+    async def work() -> tuple[list[Account], list[UnreadableAccount], dict[str, str], dict[str, ServerConfig]]:
         from toolscout.scout import Scout
 
         async with Scout.open(store=options.existing(store)) as scout:
-            stored = _accounts(scout).stored
-            pages = await _accounts(scout).pages(_known_config(config or []))
-            return await stored.find_all(), await stored.find_unreadable(), pages
+            stored, known = _accounts(scout).stored, _known_config(config or [])
+            pages, servers = await _accounts(scout).pages(known), await _accounts(scout).slugs(known)
+            return await stored.find_all(), await stored.find_unreadable(), pages, servers
 
-    found, unreadable, pages = options.run(work())
+    found, unreadable, pages, servers = options.run(work())
     if json:
         rows = [_row(account) for account in found] + [_unreadable_row(account) for account in unreadable]
         print_json({"accounts": rows, "pages": pages})
     else:
         _show(found, unreadable)
+        for account in found if servers else ():
+            if account.server not in servers:
+                _say(f"{account.server} is not in this config. `{_logout_of(account)}` deletes its account.")
         for server, page in pages.items():
             _say(f"Users sign in to {server} at {page or 'the gateway, once TOOLSCOUT_PUBLIC_URL is set'}")
 
 
 async def _login(name: str, files: list[Path], store: str | None, *, browser: bool, device_code: bool) -> Account:
     from toolscout.errors import SignInError
-    from toolscout.models import Scope
     from toolscout.scout import Scout
 
     async with Scout.open(settings=options.operating(store)) as scout:
@@ -101,7 +134,6 @@ async def _login(name: str, files: list[Path], store: str | None, *, browser: bo
 async def _sign_in(accounts: Accounts, slug: str, server: ServerConfig, *, browser: bool) -> Account:
     from toolscout.errors import SignInError, ToolscoutError
     from toolscout.gateway.loopback_callback import listening
-    from toolscout.models import Scope
 
     async with listening() as callback:
         pending = await accounts.begin(slug, server, Scope(), callback.redirect_uri)
@@ -128,18 +160,35 @@ async def _sign_in(accounts: Accounts, slug: str, server: ServerConfig, *, brows
         return account
 
 
-async def _logout(name: str, files: list[Path], store: str | None) -> bool:
+async def _logout(name: str, scope: Scope, files: list[Path], store: str | None) -> bool:
     from toolscout.errors import SignInError
-    from toolscout.models import Scope
+    from toolscout.scout import Scout
+
+    async with Scout.open(settings=options.operating(options.existing(store))) as scout:
+        accounts, config = _accounts(scout), _known_config(files)
+        servers = await accounts.slugs(config)
+        slug = next((slug for slug, server in servers.items() if name in (slug, server.title)), name)
+        account = await accounts.stored.look_up(scope, slug)
+        if account is None and slug not in servers:
+            await accounts.find_server(config, name)
+        if account is None:
+            who, hint = scope.owner or "nobody", "`toolscout accounts` shows who is signed in where"
+            raise SignInError(f"{who} is {'not ' if scope.owner else ''}signed in to {name}", hint=hint)
+        return await accounts.sign_out(account, servers.get(slug))
+
+
+async def _remove_user(scope: Scope, files: list[Path], store: str | None) -> dict[str, int]:
+    """Remove a user. The config says how to reach issuers at private addresses."""
+    from toolscout.models import Caller
     from toolscout.scout import Scout
 
     async with Scout.open(settings=options.operating(options.existing(store))) as scout:
         accounts = _accounts(scout)
-        slug, server = await accounts.find_server(_config(files), name)
-        account = await accounts.stored.look_up(Scope(), slug)
-        if account is None:
-            raise SignInError(f"nobody is signed in to {name}", hint="`toolscout accounts` shows where you are")
-        return await accounts.sign_out(account, server)
+        servers, places = await accounts.slugs(_known_config(files)), await accounts.find_places(scope=scope)
+        for _, slug in places:
+            await accounts.forget(scope, slug, servers.get(slug))
+        tools = await scout.remove_user(str(scope.owner), caller=Caller(tenant=scope.tenant))
+        return {"accounts": len(places), "tools": tools}
 
 
 def _accounts(scout: Scout) -> Accounts:
@@ -212,7 +261,14 @@ def _show(accounts: list[Account], unreadable: list[UnreadableAccount]) -> None:
         table.add_row(safe(lost.server), Text("unreadable", style="red"), safe(_whose(lost.scope)), safe(lost.issuer))
     console().print(table)
     for lost in unreadable:
-        _say(f"{lost.server}: {lost.reason}. Sign in again, or delete it with `toolscout logout {lost.server}`.")
+        _say(f"{lost.server}: {lost.reason}. Sign in again, or delete it with `{_logout_of(lost)}`.")
+
+
+def _logout_of(account: Account | UnreadableAccount) -> str:
+    """Return the command that deletes an account."""
+    options = {"--tenant": account.scope.tenant, "--user": account.scope.owner}
+    named = [f"{name} {shlex.quote(value)}" for name, value in options.items() if value and value != LOCAL]
+    return " ".join(["toolscout logout", account.server, *named])
 
 
 def _whose(scope: Scope) -> str:
