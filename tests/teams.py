@@ -128,6 +128,13 @@ class Visitor(httpx2.AsyncClient):
         check = found(r'name="check" value="([^"]+)"', form.text)
         return await self.post(f"/connect/{server}", data={"key": key, "check": check}, headers=headers)
 
+    async def sign_in_as_caller(self, server: str = "notes") -> httpx2.Response:
+        """Sign in at the issuer that knows the gateway's users, and return the page that leads to the server's."""
+        check = found(r'name="check" value="([^"]+)".*\n.*name="login"', (await self.get(f"/connect/{server}")).text)
+        page = await self.post(f"/connect/{server}", data={"check": check, "login": "yes"})
+        answer = await self.get(found(r'href="([^"]+)"', page.text).replace("&amp;", "&"))
+        return await self.get(answer.headers["location"])
+
     async def callback(self, key: str, server: str = "notes") -> str:
         """Sign in at the issuer, and return the address that it sends the browser to."""
         answer = await self.begin(key, server)

@@ -191,7 +191,7 @@ class Settings:
     """The scope that a token or key must have to use the gateway. If empty, none is required."""
 
     console_client_id: str = ""
-    """The client id of the console at `auth_issuer`, where people then sign in. If empty, they enter an API key."""
+    """The client id at `auth_issuer` of the console and the `/connect` pages. If empty, people enter a key."""
 
     console_client_secret: str = field(default="", repr=False)
     """The secret of that client, if it has one."""

@@ -1,8 +1,9 @@
 """The pages at which users of a gateway sign in to servers for themselves, and out again: `/connect/SERVER`.
 
-A browser does not send the caller's key by itself, so the page asks for it. The sign-in then belongs to that user and
-to that browser, which has a cookie. An answer of the issuer that another browser brings is refused. So nobody can end
-a sign-in that somebody else began, and nobody can be led to sign in for somebody else.
+A browser does not send the caller's key by itself, so the page asks for it, or leads to the issuer whose tokens the
+gateway accepts. The sign-in then belongs to that user and to that browser, which has a cookie. An answer of the issuer
+that another browser brings is refused. So nobody can end a sign-in that somebody else began, and nobody can be led to
+sign in for somebody else.
 
 Each server has a callback of its own. An issuer that passes a browser on to the issuer of another server does not get
 that one's code (mix-up, RFC 9700).
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from starlette.authentication import AuthenticationError
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from toolscout.config import ServerConfig
 from toolscout.errors import LimitError, SettingError, SignInError, ToolscoutError
 from toolscout.gateway.auth.authentication import Authentication
 from toolscout.gateway.auth.jwks import is_safe
+from toolscout.gateway.caller_login import LOGIN_CALLBACK, CallerLogin
 from toolscout.gateway.denied import note_reason
 from toolscout.gateway.http_limits import Refusals
 from toolscout.gateway.identity import CALLER
@@ -36,11 +38,14 @@ from toolscout.settings import PREFIX, Settings
 CALLBACK: Final = "/sign-in/callback/{server}"
 CONSOLE_CALLBACK: Final = "/console/signed-in/{server}"
 CLIENT_DOCUMENT: Final = "/sign-in/client/{server}.json"
+_UNAUTHORIZED = 401
 _KEY_FORM = """<form method="post"><input type="hidden" name="check" value="{check}">
 <p><label>Key or token <input name="key" type="password" autocomplete="off" required></label></p>
 <p><button>Go on</button></p></form>"""
 _LINK = '<p><a href="{link}" rel="noreferrer">Sign in at {host}</a></p>'
-_DISCONNECT_FORM = """<form method="post"><input type="hidden" name="check" value="{check}">
+_LOGIN_FORM = """<form method="post"><input type="hidden" name="check" value="{check}">
+<p><button name="login" value="yes">Sign in at {host}</button></p></form>"""
+_DISCONNECT_FORM = """<form method="post" action="/connect/{server}"><input type="hidden" name="check" value="{check}">
 <input type="hidden" name="ticket" value="{ticket}"><p><button>Disconnect</button></p></form>"""
 
 
@@ -57,34 +62,76 @@ class ConnectPages:
         self._refusals = refusals
         self._https = self._public.startswith("https://")
         self._visits = Visits(self._accounts, https=self._https)
+        self._login = CallerLogin.of(settings, self._visits, self._public)
 
     def routes(self) -> list[Route]:
         """Return the routes of the pages, and of the documents that describe this client to issuers."""
         return [
             Route("/connect/{server}", self._ask, methods=["GET"]),
             Route("/connect/{server}", self._answer, methods=["POST"]),
+            Route(LOGIN_CALLBACK, self._finish_login, methods=["GET"]),
             Route(CALLBACK, self._finish, methods=["GET"]),
             Route(CLIENT_DOCUMENT, self._describe, methods=["GET"]),
         ]
 
     async def _ask(self, request: Request) -> Response:
-        """Ask for the user's key. The page is the same for every server, whether or not it exists."""
+        """Ask who the user is. The page is the same for every server, whether or not it exists."""
         browser = self._visits.begin(request)
         text = "Who are you? Enter the key or token that your agent uses for this gateway."
-        response = page("Sign in to a server", text, form=_KEY_FORM.format(check=check_of(browser)))
+        form = _KEY_FORM.format(check=check_of(browser))
+        if self._login is not None:
+            text = "Who are you? Sign in, or enter the key or token that your agent uses for this gateway."
+            form = _LOGIN_FORM.format(check=check_of(browser), host=escape(self._login.host)) + form
+        response = page("Sign in to a server", text, form=form)
         self._visits.remember(response, browser)
         return response
 
     async def _answer(self, request: Request) -> Response:
-        """Take a form: of a user who entered a key, or of one who then disconnects."""
+        """Take a form: of a user who entered a key or wants to sign in instead, or of one who then disconnects."""
         fields, browser = await self._visits.read_form(request), self._visits.browser_of(request)
         if fields is None:
             return page("This form has expired", "Open the link again.", status=403)
         server = str(request.path_params["server"])
         if "ticket" in fields:
             return await self._disconnect(server, fields["ticket"], browser)
+        if "login" in fields and self._login is not None:
+            return await self._begin_login(self._login, server, browser)
         caller = await self._identify(request, fields.get("key", ""))
         return await self._begin(server, caller, browser) if isinstance(caller, Caller) else caller
+
+    async def _begin_login(self, login: CallerLogin, server: str, browser: str) -> Response:
+        """Lead to the issuer that knows the gateway's users. The page is the same for every server."""
+        try:
+            link, cookie = await login.begin(server, browser)
+        except ToolscoutError as error:
+            return page(f"You cannot sign in: {error.message}", error.hint, status=502)
+        text = "This tells the gateway who you are. Then you sign in to the server."
+        response = page("Who are you?", text, form=_link_to(link))
+        login.remember(response, cookie)
+        return response
+
+    async def _finish_login(self, request: Request) -> Response:
+        """Take the answer of that issuer, in the browser that began, and go on as with a key."""
+        pairs = parse_qsl(request.url.query, keep_blank_values=True)
+        answer, login = dict(pairs), self._login
+        began = await login.server_of(request, answer) if login is not None else None
+        if login is None or began is None or len(answer) != len(pairs):
+            return page("This sign-in did not begin here", "Open the link again in this browser.", status=400)
+        server, pending = began
+        try:
+            caller = await self._identify(request, await login.finish(pending, answer))
+        except ToolscoutError as error:
+            return page(f"You are not signed in: {error.message}", error.hint, status=400)
+        browser = self._visits.browser_of(request)
+        if isinstance(caller, Caller):
+            response = await self._begin(server, caller, browser)
+        elif caller.status_code == _UNAUTHORIZED:
+            text = "Ask the operator: its log says why."
+            response = page("This gateway does not accept your sign-in", text, status=_UNAUTHORIZED)
+        else:
+            response = caller
+        login.forget(response)
+        return response
 
     async def _begin(self, server: str, caller: Caller, browser: str) -> Response:
         config = self._config_for(caller, server)
@@ -98,7 +145,9 @@ class ConnectPages:
             account = await self._accounts.usable(caller.scope, server, config)
             if account is not None:
                 ticket = await self._visits.ticket(caller.scope, server, browser)
-                disconnect = _DISCONNECT_FORM.format(check=check_of(browser), ticket=ticket)
+                disconnect = _DISCONNECT_FORM.format(
+                    server=escape(quote(server, safe="")), check=check_of(browser), ticket=ticket
+                )
             pending = await self._accounts.begin(
                 server,
                 config,
@@ -110,7 +159,7 @@ class ConnectPages:
         except ToolscoutError as error:
             return page(f"You cannot sign in: {error.message}", error.hint, form=disconnect, status=502)
         who = f"{caller.user} of {caller.tenant}"
-        link = _LINK.format(link=escape(pending.link), host=escape(urlsplit(pending.link).netloc))
+        link = _link_to(pending.link)
         if account is not None and not account.refused:
             text = f"{who} is signed in at {account.issuer}. Sign in again to use another account, or to allow more."
             return page(f"You are connected to {config.title}", text, form=link + disconnect)
@@ -182,7 +231,7 @@ class ConnectPages:
         if wait_s:
             note_reason("too many wrong keys came from this address")
             return page("Too many wrong keys came from this address", "Try again later.", retry_after_s=wait_s)
-        return page("This key is not valid", "Open the link again, and enter a valid one.", status=401)
+        return page("This key is not valid", "Open the link again, and enter a valid one.", status=_UNAUTHORIZED)
 
     async def _verify(self, key: str) -> Caller | None:
         access = await self._authentication.verifier.verify_token(key)
@@ -190,6 +239,10 @@ class ConnectPages:
             return None
         caller = (access.claims or {}).get(CALLER)
         return caller if isinstance(caller, Caller) else None
+
+
+def _link_to(link: str) -> str:
+    return _LINK.format(link=escape(link), host=escape(urlsplit(link).netloc))
 
 
 def may_reach(scout: Scout, caller: Caller, server: str) -> bool:

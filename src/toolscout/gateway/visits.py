@@ -8,7 +8,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -38,17 +38,32 @@ class Visits:
 
     def begin(self, request: Request) -> str:
         """Return the name of the visitor's browser, or a new one."""
-        return request.cookies.get(self._cookie) or secrets.token_urlsafe(32)
+        return self.browser_of(request) or secrets.token_urlsafe(32)
 
     def remember(self, response: Response, browser: str) -> None:
         """Set the cookie of a browser."""
-        response.set_cookie(
-            self._cookie, browser, max_age=LASTS_S, secure=self._https, httponly=True, samesite="lax", path="/"
-        )
+        self.set_cookie(response, "", browser)
 
     def browser_of(self, request: Request) -> str:
         """Return the name of the browser that sent a request, or "" if it has no cookie."""
-        return request.cookies.get(self._cookie, "")
+        return self.cookie_of(request, "")
+
+    def set_cookie(self, response: Response, name: str, value: str) -> None:
+        """Set a cookie of the pages."""
+        response.set_cookie(
+            self._name(name), value, max_age=LASTS_S, secure=self._https, httponly=True, samesite="lax", path="/"
+        )
+
+    def cookie_of(self, request: Request, name: str) -> str:
+        """Return the value of a cookie of the pages, or ""."""
+        return request.cookies.get(self._name(name), "")
+
+    def delete_cookie(self, response: Response, name: str) -> None:
+        """Delete a cookie of the pages."""
+        response.delete_cookie(self._name(name), path="/", secure=self._https, httponly=True)
+
+    def _name(self, name: str) -> str:
+        return f"{self._cookie}-{name}" if name else self._cookie
 
     async def read_form(self, request: Request) -> dict[str, str] | None:
         """Return the fields of a form, or None if it is not one of this browser."""
@@ -64,22 +79,31 @@ class Visits:
 
     async def ticket(self, scope: Scope, server: str, browser: str) -> str:
         """Return what proves, in a later form of the same browser, that a user's key was entered for a server."""
-        visit = {"tenant": scope.tenant, "user": scope.owner, "browser": digest_of(browser), "at": time.time()}
-        record = await self._accounts.stored.seal(_VISIT, Scope(), server, visit)
-        return base64.urlsafe_b64encode(json.dumps(dict(record.body)).encode()).decode()
+        visit = {"tenant": scope.tenant, "user": scope.owner, "browser": digest_of(browser)}
+        return await self.seal(_VISIT, server, visit)
 
     async def user_of(self, ticket: str, server: str, browser: str) -> Scope | None:
         """Return whose key was entered in this browser for this server, or None if the ticket is not valid."""
-        try:
-            body = json.loads(base64.urlsafe_b64decode(ticket.encode()))
-            if not isinstance(body, Mapping):
-                return None
-            visit = await self._accounts.stored.unseal(Record(kind=_VISIT, scope=Scope(), name=server, body=dict(body)))
-        except (ValueError, RecursionError, StoreError):
-            return None
-        if visit["browser"] != digest_of(browser) or time.time() - visit["at"] > LASTS_S:
+        visit = await self.unseal(_VISIT, server, ticket)
+        if visit is None or visit["browser"] != digest_of(browser):
             return None
         return Scope(tenant=visit["tenant"], owner=visit["user"])
+
+    async def seal(self, kind: str, name: str, value: Mapping[str, Any]) -> str:
+        """Return a value as text that a browser may keep for a while, but neither read nor change."""
+        record = await self._accounts.stored.seal(kind, Scope(), name, {**value, "at": time.time()})
+        return base64.urlsafe_b64encode(json.dumps(dict(record.body)).encode()).decode()
+
+    async def unseal(self, kind: str, name: str, text: str) -> dict[str, Any] | None:
+        """Return a value that was sealed for this kind and name, or None if the text is not valid any more."""
+        try:
+            body = json.loads(base64.urlsafe_b64decode(text.encode()))
+            if not isinstance(body, Mapping):
+                return None
+            value = await self._accounts.stored.unseal(Record(kind=kind, scope=Scope(), name=name, body=dict(body)))
+        except (ValueError, RecursionError, StoreError):
+            return None
+        return value if time.time() - value["at"] <= LASTS_S else None
 
 
 def check_of(browser: str) -> str:
