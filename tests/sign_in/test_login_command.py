@@ -128,7 +128,8 @@ def test_over_ssh_the_address_of_the_callback_is_pasted(home, monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "1")
     login = Login(home)
     callback = get(login.line("http")).headers["location"]
-    login.stdin.write(f"{callback}\n")
+    for pasted in ("http://[", "nonsense", callback):
+        login.stdin.write(f"{pasted}\n")
     login.stdin.flush()
     assert login.end()[0] == 0
     assert [account["server"] for account in accounts(home)] == ["notes"]
@@ -170,6 +171,10 @@ def test_logging_out_deletes_and_revokes_the_tokens(home, authorization_server):
     again = run(home, "logout", "notes")
     assert again.returncode == 1
     assert "nobody is signed in to notes" in again.stderr
+    login = Login(home)
+    get(login.line("http"), follow_redirects=True)
+    assert login.end()[0] == 0
+    assert authorization_server.counts()["register"] == 1, "the client and its port are used again"
 
 
 def test_the_doctor_and_the_index_name_the_command_that_helps(home):

@@ -135,7 +135,7 @@ async def _sign_in(accounts: Accounts, slug: str, server: ServerConfig, *, brows
     from toolscout.errors import SignInError, ToolscoutError
     from toolscout.gateway.loopback_callback import listening
 
-    async with listening() as callback:
+    async with listening(await accounts.clients.loopback_port(slug)) as callback:
         pending = await accounts.begin(slug, server, Scope(), callback.redirect_uri)
         callback.state = pending.state
         _say("Open this link to sign in:")

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from toolscout.errors import ToolscoutError
+from toolscout.errors import SettingError, ToolscoutError
 from toolscout.gateway.host_check import HostCheck, allowed_hosts
 from toolscout.gateway.http_listener import bind, serve_in_background
 from toolscout.gateway.pages import page
@@ -64,7 +64,7 @@ class Callback:
 
         def read() -> None:
             for line in iter(sys.stdin.readline, ""):
-                loop.call_soon_threadsafe(self.take, urlsplit(line.strip()).query)
+                loop.call_soon_threadsafe(self.take, line.strip().partition("#")[0].partition("?")[2])
 
         threading.Thread(target=read, daemon=True).start()
 
@@ -80,9 +80,12 @@ class Callback:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[Callback]:
-    """Listen on a random loopback port for the time of the block."""
-    listener = bind("127.0.0.1", 0)
+async def listening(port: int = 0) -> AsyncIterator[Callback]:
+    """Listen on a loopback port for the time of the block: on this one if it is free, or else on a random one."""
+    try:
+        listener = bind("127.0.0.1", port)
+    except SettingError:
+        listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
     callback = Callback(f"http://127.0.0.1:{port}/callback")
     app = Starlette(

@@ -87,7 +87,7 @@ class SignInQuestions:
         accounts, config = self._scout.servers.accounts, self._scout.servers.config_of(server)
         if accounts is None or config is None:
             return False
-        async with listening() as callback:
+        async with listening(await accounts.clients.loopback_port(server)) as callback:
             try:
                 pending = await accounts.begin(server, config, Scope(), callback.redirect_uri)
             except ToolscoutError:

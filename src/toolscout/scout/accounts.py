@@ -12,15 +12,19 @@ from toolscout.errors import SettingError, SignInError, UnknownServerError, Unre
 from toolscout.models import ACCOUNT_KIND, Account, Scope, UnreadableAccount
 from toolscout.ports import Store
 from toolscout.scout.pending_sign_ins import PendingSignIns, name_of
+from toolscout.scout.registered_clients import RegisteredClients
 from toolscout.settings import Settings
 from toolscout.suggestions import did_you_mean
 from toolscout.telemetry import AuditLog
 from toolscout.tool_keys import assign_slugs
 
 if TYPE_CHECKING:
+    from mcp.shared.auth import OAuthClientInformationFull
+
     from toolscout.downstream.sign_in.account_store import AccountStore, Resealed
     from toolscout.downstream.sign_in.device_code import DeviceCode
     from toolscout.downstream.sign_in.flow import PendingSignIn
+    from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient
     from toolscout.token_keys import TokenKeys
 
 _ASK_S = 5.0
@@ -45,6 +49,11 @@ class Accounts:
     def pending(self) -> PendingSignIns:
         """The sign-ins that have begun."""
         return PendingSignIns(self.stored)
+
+    @cached_property
+    def clients(self) -> RegisteredClients:
+        """The clients that were registered with issuers."""
+        return RegisteredClients(self.stored)
 
     @cached_property
     def _keys(self) -> TokenKeys:
@@ -104,7 +113,9 @@ class Accounts:
         await self.pending.check_key()
         async with IssuerClient(config, self._settings) as client:
             issuer = await discover(client, await challenge_of(client))
-            known = await flow.client_for(client, issuer, redirect_uri, metadata_url)
+            before = await self.usable(scope, server, config)
+            known = flow.known_client(client, issuer, redirect_uri, metadata_url)
+            known = known or await self._registered(client, issuer, server, redirect_uri, before)
         pending = flow.begin(
             issuer,
             known,
@@ -112,7 +123,7 @@ class Accounts:
             server=server,
             config=config,
             redirect_uri=redirect_uri,
-            before=await self.usable(scope, server, config),
+            before=before,
             browser=browser,
         )
         await self.pending.keep(pending)
@@ -126,6 +137,7 @@ class Accounts:
         try:
             async with IssuerClient(config, self._settings) as client:
                 account = await flow.finish(client, pending, answer)
+            await self.clients.note_end(account.server, account.issuer, pending.redirect_uri)
             await self._put(account, config, name_of(pending))
         finally:
             await self.pending.end(pending.scope, name_of(pending))
@@ -139,7 +151,8 @@ class Accounts:
         self, server: str, config: ServerConfig, scope: Scope, show: Callable[[DeviceCode], None]
     ) -> Account:
         """Sign in with a code that the person enters on another device. `show` gets it. Waits for the person."""
-        from toolscout.downstream.sign_in.device_code import LONGEST_S, sign_in_with_device
+        from toolscout.downstream.sign_in import flow
+        from toolscout.downstream.sign_in.device_code import GRANT, LONGEST_S, REDIRECT, sign_in_with_device
         from toolscout.downstream.sign_in.issuers import IssuerClient, challenge_of, discover
 
         name = await self.pending.keep_device(scope, server, 2 * LONGEST_S)
@@ -147,9 +160,12 @@ class Accounts:
             async with IssuerClient(config, self._settings) as client:
                 issuer = await discover(client, await challenge_of(client))
                 before = await self.usable(scope, server, config)
+                known = flow.known_client(client, issuer, REDIRECT)
+                known = known or await self._registered(client, issuer, server, REDIRECT, before, GRANT)
                 account = await sign_in_with_device(
-                    client, issuer, scope=scope, server=server, before=before, show=show
+                    client, issuer, known, scope=scope, server=server, before=before, show=show
                 )
+            await self.clients.note_end(server, account.issuer, REDIRECT)
             await self._put(account, config, name)
         finally:
             await self.pending.end(scope, name)
@@ -202,6 +218,29 @@ class Accounts:
 
         account = await self._readable(scope, server)
         return account if account is not None and fits(account, config) else None
+
+    async def _registered(
+        self,
+        http: IssuerClient,
+        issuer: Issuer,
+        server: str,
+        redirect_uri: str,
+        before: Account | None,
+        grant_type: str = "authorization_code",
+    ) -> OAuthClientInformationFull:
+        """Return the client that is registered for a callback. It may be why an account was refused."""
+        from mcp.shared.auth import OAuthClientInformationFull
+
+        from toolscout.downstream.sign_in import flow
+
+        client = await self.clients.find(server, issuer.issuer, redirect_uri)
+        refused = before.client.get("client_id") if before is not None and before.refused else None
+        if client is not None and client["client_id"] != refused:
+            return OAuthClientInformationFull.model_validate(client)
+        registered = await flow.register(http, issuer, redirect_uri, grant_type)
+        kept = registered.model_dump(mode="json", exclude_none=True)
+        await self.clients.keep(server, issuer.issuer, redirect_uri, kept)
+        return registered
 
     async def _put(self, account: Account, config: ServerConfig, sign_in: str) -> None:
         """Store the account of a sign-in, unless that was removed. Revoke the tokens of the account that it replaces."""

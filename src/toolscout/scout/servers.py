@@ -261,6 +261,8 @@ class LiveServers:
         for key, config in tuple(self._dropped.items()):
             for place, _ in await self.accounts.find_all_places(key) if self.accounts else ():
                 await self._forget(place, key)
+            if self.accounts:
+                await self.accounts.clients.forget(key)
             if self._dropped.get(key) is config:
                 del self._dropped[key]
 

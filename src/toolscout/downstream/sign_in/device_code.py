@@ -9,14 +9,17 @@ from dataclasses import dataclass
 
 import httpx2
 from mcp.client.auth.utils import union_scopes
+from mcp.shared.auth import OAuthClientInformationFull
 
-from toolscout.downstream.sign_in.flow import client_for
 from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient, IssuerDownError, json_object
 from toolscout.downstream.sign_in.token_requests import TokenRefusedError, post_form, request_token
 from toolscout.errors import SignInError
 from toolscout.models import Account, Scope
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+REDIRECT = "http://127.0.0.1/callback"
+"""What a client is registered with that never gets an answer there."""
+
 _LEAST_PAUSE_S = 1.0
 _SLOWER_S = 5.0
 LONGEST_S = 1_800.0
@@ -37,6 +40,7 @@ class DeviceCode:
 async def sign_in_with_device(
     http: IssuerClient,
     issuer: Issuer,
+    client: OAuthClientInformationFull,
     *,
     scope: Scope,
     server: str,
@@ -50,7 +54,6 @@ async def sign_in_with_device(
     requested = issuer.scope
     if before is not None and before.issuer == issuer.issuer:
         requested = union_scopes(union_scopes(before.granted, before.wanted), requested) or ""
-    client = await client_for(http, issuer, "http://127.0.0.1/callback", grant_type=GRANT)
     account = Account(
         scope=scope,
         server=server,

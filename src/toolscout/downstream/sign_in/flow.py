@@ -111,16 +111,11 @@ def begin(
     )
 
 
-async def client_for(
-    http: IssuerClient,
-    issuer: Issuer,
-    redirect_uri: str,
-    metadata_url: str | None = None,
-    *,
-    grant_type: str = "authorization_code",
-) -> OAuthClientInformationFull:
-    """Return the client to sign in with: that of the config, our metadata document, or one that is registered now."""
-    config, oauth = http.config, http.config.oauth
+def known_client(
+    http: IssuerClient, issuer: Issuer, redirect_uri: str, metadata_url: str | None = None
+) -> OAuthClientInformationFull | None:
+    """Return the client of the config, or our metadata document where the issuer reads it, or None."""
+    oauth = http.config.oauth
     if oauth is not None and oauth.client_id:
         return OAuthClientInformationFull(
             client_id=oauth.client_id,
@@ -128,21 +123,29 @@ async def client_for(
         )
     if metadata_url and should_use_client_metadata_url(issuer.metadata, metadata_url):
         return create_client_info_from_metadata_url(metadata_url, [AnyUrl(redirect_uri)])
+    return None
+
+
+async def register(
+    http: IssuerClient, issuer: Issuer, redirect_uri: str, grant_type: str
+) -> OAuthClientInformationFull:
+    """Register a client with an issuer (RFC 7591)."""
+    title = http.config.title
     if issuer.metadata.registration_endpoint is None:
         raise SignInError(
-            f"the issuer of {config.title} knows only clients that were registered by hand",
+            f"the issuer of {title} knows only clients that were registered by hand",
             hint=f'register one with the callback {redirect_uri}, and put its client_id into "oauth" of the config',
         )
     described = client_metadata(redirect_uri, grant_type)
     request = create_client_registration_request(issuer.metadata, described, issuer.issuer)
-    response = await http.fetch(request, f"the issuer of {config.title}")
+    response = await http.fetch(request, f"the issuer of {title}")
     try:
         client = await handle_registration_response(response)
         check_registration_usable(client)
     except OAuthRegistrationError:
         # The text of the error holds the body, which may hold a secret.
         raise SignInError(
-            f"the issuer of {config.title} did not register a client: it answered {response.status_code}",
+            f"the issuer of {title} did not register a client: it answered {response.status_code}",
             hint='register one by hand, and put its client_id into "oauth" of the config',
         ) from None
     return client
