@@ -43,7 +43,7 @@ class ProtectedServer:
         ask(f"{self.origin}/control/reset", {})
 
     def seen(self, method: str = "") -> list[dict[str, Any]]:
-        """Return the requests in order: `method`, `tool`, `status`, `sub`, `jti`, `session`, `version` and `folder` of each."""
+        """Return the requests in order, with the fields that `protected_tools.Gate` notes of each."""
         return [seen for seen in ask(f"{self.origin}/control/seen") if method in ("", seen["method"])]
 
     def reject_known_tokens(self) -> None:

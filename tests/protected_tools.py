@@ -51,6 +51,8 @@ class Switches:
     """Where the metadata redirects to instead of answering."""
     leeway_s: int = 0
     """How far the clocks of the issuer and this server may differ."""
+    handshake: bool = False
+    """Whether it speaks the older versions of the protocol alone, which have sessions."""
     held: bool = False
     """Whether calls do not end before this is switched off."""
 
@@ -130,8 +132,12 @@ class Gate:
                 "session": headers.get("mcp-session-id"),
                 "version": headers.get("mcp-protocol-version"),
                 "folder": headers.get("mcp-param-folder"),
+                "arguments": (message.get("params") or {}).get("arguments"),
             }
         )
+        if refused is None and method == "server/discover" and self.state.switches.handshake:
+            error = {"code": -32601, "message": "Method not found"}
+            refused = JSONResponse({"jsonrpc": "2.0", "id": message["id"], "error": error})
         if refused is not None:
             await refused(scope, receive, send)
         else:
