@@ -1,11 +1,12 @@
 """Attacks on a sign-in: other issuers, forged answers, metadata that leads elsewhere, rows that are moved."""
 
+import logging
 from dataclasses import replace
 
 import pytest
 from starlette.applications import Starlette
 
-from downstreams import QUICK, until
+from downstreams import QUICK, WAIT_S, until
 from fake_http import fake_http
 from guarantees import guarantee
 from sign_ins import REDIRECT, consent, desk, protected, ready
@@ -15,6 +16,8 @@ from toolscout.gateway.auth.authentication import authentication_for
 from toolscout.gateway.connect import CALLBACK, CLIENT_DOCUMENT, ConnectPages
 from toolscout.gateway.http_limits import Refusals
 from toolscout.models import ACCOUNT_KIND, Account, Caller, Record, Scope
+from toolscout.scout.transfer import export_catalogue
+from waiting import eventually
 from web import serving
 
 pytestmark = [pytest.mark.process, guarantee("signin:bound")]
@@ -127,12 +130,36 @@ async def test_a_row_that_is_moved_to_another_user_or_server_cannot_be_opened(co
 
 
 @pytest.mark.guarantee("secret:nowhere")
-async def test_no_token_is_in_the_store_the_audit_log_or_an_error(config, tmp_path, capfd, protected_server):
+async def test_no_token_is_in_the_store_an_archive_any_log_or_an_error(
+    config, tmp_path, capfd, caplog, protected_server
+):
+    caplog.set_level(logging.DEBUG)
     async with desk(config, tmp_path, audit=str(tmp_path / "audit.jsonl")) as here:
-        account = await here.sign_in()
-        secrets = {account.access_token, str(account.refresh_token)}
+        await ready(here)
+        (first,) = await here.accounts.stored.find_all()
+        await here.call()
+        protected_server.reject_known_tokens()
+        await here.call()
+        (account,) = await here.accounts.stored.find_all()
+        pending = await here.accounts.begin("notes", config, Scope(), REDIRECT)
+        tokens = {item for each in (first, account) for item in (each.access_token, str(each.refresh_token))}
+        secrets = {*tokens, pending.verifier, pending.state}
+        assert len(secrets) == 6
         assert not any(secret in repr(account) for secret in secrets)
+
+        async def listed():
+            return (await here.scout.overview()).total > 0
+
+        await eventually(listed, WAIT_S)
+        with (tmp_path / "archive.jsonl").open("wb") as out:
+            await export_catalogue(here.accounts.stored.store, out)
+        archive = (tmp_path / "archive.jsonl").read_text("utf-8")
+        assert "notes__whoami" in archive
+        assert not any(word in archive for word in ("sealed", "wrapped", account.issuer))
         await here.accounts.sign_out(account, config)
+    logged = "".join(f"{record.getMessage()} {vars(record)}" for record in caplog.records)
+    assert "notes" in logged
+    assert not any(secret in logged for secret in secrets)
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     out = "".join(capfd.readouterr())
     assert "accounts.sign_in" in everything.decode("latin-1")

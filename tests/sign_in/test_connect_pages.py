@@ -3,6 +3,7 @@
 import base64
 import re
 from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -188,3 +189,26 @@ async def test_a_second_sign_in_revokes_the_tokens_of_the_first(config, tmp_path
         assert [grant["revoked"] for grant in authorization_server.grants()] == [True, False]
         await here.until_listed(ANN)
         assert await here.who(key) == "ann"
+
+
+async def test_the_page_of_a_gateway_with_an_https_address_names_the_document_that_describes_it(
+    config, tmp_path, authorization_server
+):
+    origin = "https://tools.example.com"
+    async with team(config, tmp_path, public_url=origin) as here, Visitor(here) as ann:
+        authorization_server.switch(origins={origin: here.url})
+        form = await ann.get("/connect/notes")
+        cookie = form.headers["set-cookie"]
+        assert cookie.startswith("__Host-toolscout=")
+        assert "Secure" in cookie
+        browser = {"Cookie": cookie.partition(";")[0]}  # over http, a browser would not send it
+        check = found(r'name="check" value="([^"]+)"', form.text)
+        fields = {"key": await here.key(ANN), "check": check}
+        began = await ann.post("/connect/notes", data=fields, headers=browser)
+        link = found(r'href="([^"]+)"', began.text).replace("&amp;", "&")
+        assert dict(parse_qsl(urlsplit(link).query))["client_id"] == f"{origin}/sign-in/client/notes.json"
+        callback = (await ann.get(link)).headers["location"]
+        assert callback.startswith(f"{origin}/sign-in/callback/notes?")
+        ended = await ann.get(callback.removeprefix(origin), headers=browser)
+        assert "You are signed in" in ended.text
+    assert "register" not in authorization_server.counts()

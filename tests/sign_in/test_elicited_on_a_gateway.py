@@ -1,5 +1,8 @@
 """A user of a gateway learns where to sign in: from a search, and by a link that their client opens during a call."""
 
+import time
+from types import SimpleNamespace
+
 import httpx2
 import pytest
 from mcp import Client
@@ -55,6 +58,14 @@ async def test_the_first_call_of_a_user_leads_to_their_sign_in_and_goes_on(confi
         assert ann.opened == [f"{here.url}/connect/notes"]
         assert (await ann.call("whoami", mode)).structured_content["sub"] == "ann"
         assert len(ann.opened) == 1
+
+
+async def test_a_sign_in_at_a_replica_whose_clock_is_behind_is_noticed(config, tmp_path, monkeypatch):
+    async with team(config, tmp_path) as here, Visitor(here) as visitor:
+        ann = Person(here, await here.key(ANN), visitor)
+        now = time.time()
+        monkeypatch.setattr("toolscout.downstream.sign_in.flow.time", SimpleNamespace(time=lambda: now - 300))
+        assert (await ann.call("whoami")).structured_content["sub"] == "ann"
 
 
 async def test_a_call_that_needs_more_leads_to_a_second_consent_and_goes_on(config, tmp_path, authorization_server):

@@ -135,6 +135,37 @@ def test_over_ssh_the_address_of_the_callback_is_pasted(home, monkeypatch):
     assert [account["server"] for account in accounts(home)] == ["notes"]
 
 
+def test_a_login_opens_the_browser_and_a_gateway_never_does(home, monkeypatch):
+    script = home / "browser.py"
+    script.write_text("import sys, pathlib\npathlib.Path(sys.argv[1]).write_text(sys.argv[2])\n", "utf-8")
+    opened = home / "opened"
+    monkeypatch.setenv("BROWSER", f"{sys.executable} {script} {opened} %s")
+    monkeypatch.setenv("DISPLAY", ":0")
+    asked = [
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "call_tool", "arguments": {"name": "notes__whoami"}}},
+    ]
+    asked[0]["params"]["clientInfo"] = {"name": "test", "version": "1"}
+    with subprocess.Popen(
+        command(home, "serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as serve:
+        for message in asked:
+            serve.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        answer = next(line for line in serve.stdout if '"id":2' in line.replace(" ", ""))
+        serve.stdin.close()
+        assert "notes" in answer
+        assert '"isError":true' in answer.replace(" ", "")
+    assert serve.returncode == 0
+    assert run(home, "doctor").returncode == 1
+    assert not opened.exists()
+    login = Login(home)
+    link = login.line("http")
+    get(link, follow_redirects=True)
+    assert login.end()[0] == 0
+    assert opened.read_text("utf-8") == link
+
+
 def test_a_callback_with_another_state_or_twice_the_code_does_not_end_the_sign_in(home):
     login = Login(home)
     link = login.line("http")

@@ -51,6 +51,27 @@ async def test_two_replicas_renew_a_token_once(
     assert refreshes(authorization_server) == 1
 
 
+async def test_refresh_tokens_that_rotate_are_followed_one_after_the_other_and_over_a_restart(
+    config, tmp_path, authorization_server, protected_server
+):
+    """An issuer that gets an old one again ends the sign-in."""
+    used = set()
+    for start in range(2):
+        async with desk(config, tmp_path) as here:
+            await (until_ready(here) if start else ready(here))
+            for _ in range(4):
+                assert (await here.call())["sub"] == "ann"
+                protected_server.reject_known_tokens()
+                (account,) = await here.accounts.stored.find_all()
+                used.add(account.refresh_token)
+    assert len(used) == 1 + refreshes(authorization_server) == 8
+    assert [grant["revoked"] for grant in authorization_server.grants()] == [False]
+
+
+async def until_ready(here):
+    await until(lambda: here.scout.servers.statuses()[0].state == "ready")
+
+
 async def test_a_token_is_renewed_before_it_ends_so_that_no_call_is_refused(
     config, tmp_path, authorization_server, protected_server
 ):

@@ -6,14 +6,14 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from toolscout.errors import SignInRequiredError, ToolscoutError
 from toolscout.gateway.connect import public_origin
 from toolscout.gateway.identity import Owner, owner_of
 from toolscout.gateway.loopback_callback import listening
-from toolscout.models import Caller, Scope
+from toolscout.models import Account, Caller, Scope
 from toolscout.ports import Upstream
 from toolscout.scout import Scout
 from toolscout.settings import Settings
@@ -77,10 +77,12 @@ class SignInQuestions:
             return await self._sign_in_here(server, upstream, error)
         if not config.users_sign_in or not self._public:
             return False  # the gateway's own account is the operator's
-        asked_at = time.time()
+        before = await self._signed_in_at(server, caller.scope)
         if not await _accepts(upstream, f"{self._public}/connect/{server}", error):
             return False
-        return await self._has_account(server, caller.scope, asked_at) and await self._is_listed(key, caller)
+        # The replica that ends the sign-in has a clock of its own, so times are only told apart.
+        found = await self._waits_until(server, caller.scope, lambda at: at not in (None, before))
+        return found and await self._is_listed(key, caller)
 
     async def _sign_in_here(self, server: str, upstream: Upstream, error: SignInRequiredError) -> bool:
         """Sign in the person of this machine, with a callback on loopback."""
@@ -103,7 +105,7 @@ class SignInQuestions:
                 callback.fail(failure)
                 raise
             callback.tell(f"You are signed in to {config.title}")
-        return await self._has_account(server, Scope(), account.signed_in_at)
+        return await self._waits_until(server, Scope(), lambda at: at == account.signed_in_at)
 
     async def _is_listed(self, key: str, caller: Caller) -> bool:
         """Wait until a tool that is listed for the caller alone is in the catalogue, if it ever is."""
@@ -113,17 +115,21 @@ class SignInQuestions:
                 return True
             await asyncio.sleep(_PAUSE_S)
 
-    async def _has_account(self, server: str, scope: Scope, since: float) -> bool:
+    async def _waits_until(self, server: str, scope: Scope, is_new: Callable[[float | None], bool]) -> bool:
         """Wait until a user has signed in, and the server is connected."""
-        accounts = self._scout.servers.accounts
         ends = time.monotonic() + WAIT_S
-        while accounts is not None and time.monotonic() < ends:
-            account = await accounts.stored.find(scope, server)
+        while time.monotonic() < ends:
             live = self._scout.servers.get(server)
-            if account is not None and account.signed_in_at >= since and live and live.status.state == "ready":
+            if is_new(await self._signed_in_at(server, scope)) and live and live.status.state == "ready":
                 return True
             await asyncio.sleep(_PAUSE_S)
         return False
+
+    async def _signed_in_at(self, server: str, scope: Scope) -> float | None:
+        """Return when the sign-in of a user began, which differs from one to the next, or None if there is none."""
+        accounts = self._scout.servers.accounts
+        found = await accounts.stored.look_up(scope, server) if accounts is not None else None
+        return found.signed_in_at if isinstance(found, Account) else None
 
 
 async def _accepts(upstream: Upstream, link: str, error: SignInRequiredError) -> bool:
