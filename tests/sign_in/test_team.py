@@ -9,6 +9,7 @@ from sign_ins import desk, protected
 from teams import ANN, BOB, Visitor, found, team
 from toolscout.errors import SignInRequiredError
 from toolscout.models import Caller, Scope
+from toolscout.token_cipher import new_key
 from waiting import eventually
 
 pytestmark = [pytest.mark.process, guarantee("signin:bound")]
@@ -115,3 +116,48 @@ async def test_what_is_listed_for_one_user_changes_no_call_of_another(
         assert live is not None
         await live.call_tool("count_notes", {"folder": "inbox"}, caller=ANN)
     assert [seen["folder"] for seen in protected_server.seen("tools/call")] == ["inbox"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared(request):
+    """The settings of replicas that share a store and a key."""
+    if request.param == "sqlite":
+        return {"token_key": new_key()}
+    return {"store": request.getfixturevalue("database")(), "token_key": new_key()}
+
+
+async def test_a_sign_in_begins_at_one_replica_ends_at_another_and_goes_with_its_user(
+    config, tmp_path, authorization_server, shared
+):
+    async with (
+        team(config, tmp_path, **shared) as one,
+        team(config, tmp_path, **{**shared, "public_url": one.url}) as other,
+        Visitor(one) as ann,
+        Visitor(one) as bob,
+    ):
+        keys = {"ann": await one.key(ANN), "bob": await one.key(BOB)}
+        authorization_server.switch(approve="ann")
+        callback = (await ann.callback(keys["ann"])).replace(one.url, other.url)
+        assert "You are signed in" in (await ann.get(callback)).text
+        for here in (one, other):
+            assert (await ann.get(callback.replace(other.url, here.url))).status_code == 400, "it was used"
+            await here.until_listed(ANN)
+            assert await here.who(keys["ann"]) == "ann"
+        assert "You are connected" in (await ann.begin(keys["ann"])).text
+
+        authorization_server.switch(approve="bob")
+        callback = await bob.callback(keys["bob"])
+        for user in ("ann", "bob"):
+            await other.scout.remove_user(user, caller=Caller(tenant="acme"))
+        assert "has ended already" in (await bob.get(callback)).text
+        assert await one.accounts.stored.find_all() == []
+        assert [grant["revoked"] for grant in authorization_server.grants() if grant["user"] == "ann"] == [True]
+
+        async def refused():
+            try:
+                await one.live.call_tool("whoami", {}, caller=ANN)
+            except SignInRequiredError:
+                return True
+            return False
+
+        await eventually(refused, WAIT_S)
