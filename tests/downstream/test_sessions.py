@@ -237,10 +237,15 @@ async def test_the_least_recently_used_session_is_closed_when_there_are_too_many
         assert len(server.starts) == 4
         busy = [asyncio.create_task(here.call("fake", "hang", caller=Caller(tenant=tenant))) for tenant in ("a", "c")]
         await server.until("tools/call", 7)
+        live, waiting = here.downstream.servers["fake"], Caller(tenant="d")
         with pytest.raises(CallError, match="nothing was sent"):
-            await here.call("fake", "echo", caller=Caller(tenant="d"))
-        for task in busy:
-            task.cancel()
+            await live.call_tool_within("echo", {}, within_s=0.2, caller=waiting)
+        call = asyncio.create_task(here.call("fake", "echo", caller=waiting))
+        await asyncio.wait([call], timeout=0.3)
+        assert not call.done()
+        busy[0].cancel()
+        assert (await call)["content"]
+        busy[1].cancel()
     assert gone(*server.starts)
 
 

@@ -83,7 +83,9 @@ async def test_a_person_who_is_connected_can_disconnect_after_they_said_who_they
         began = await ann.sign_in_as_caller()
         link = found(r'href="([^"]+)"', began.text).replace("&amp;", "&")
         await ann.get((await ann.get(link)).headers["location"])
-        assert [account.scope for account in await here.accounts.stored.find_all()] == [Scope(tenant="acme", owner="ann")]
+        assert [account.scope for account in await here.accounts.stored.find_all()] == [
+            Scope(tenant="acme", owner="ann")
+        ]
         page = (await ann.sign_in_as_caller()).text
         assert found(r'action="([^"]+)"', page) == "/connect/notes"
         fields = {name: found(rf'name="{name}" value="([^"]+)"', page) for name in ("check", "ticket")}

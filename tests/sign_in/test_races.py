@@ -11,6 +11,8 @@ from guarantees import guarantee
 from sign_ins import Desk, desk, protected, ready, refreshes, renewing, sign_in_due
 from toolscout import Scout
 from toolscout.config import Config
+from toolscout.downstream import credentials
+from toolscout.downstream.credentials import ServerCredentials
 from toolscout.downstream.sign_in.account_auth import AccountAuth
 from toolscout.downstream.sign_in.account_tokens import AccountTokens
 from toolscout.errors import ServerUnavailableError, SignInRequiredError
@@ -164,3 +166,39 @@ async def test_calls_of_other_servers_go_on_while_an_issuer_does_not_answer(
         failed = await asyncio.gather(*waiting, return_exceptions=True)
     assert {type(error) for error in failed} == {ServerUnavailableError}
     assert refreshes(authorization_server) == 0
+
+
+async def test_refusals_of_calls_without_an_account_do_not_all_read_the_metadata(
+    config, tmp_path, authorization_server
+):
+    """A server whose refusal does not say where its metadata is."""
+    async with desk(config, tmp_path) as here:
+        before = authorization_server.counts().get("metadata", 0)
+        auth = AccountAuth(AccountTokens(here.accounts.stored, Scope(), "notes", config, QUICK))
+        for _ in range(10):
+            request = httpx2.Request("POST", config.url)
+            flow = auth.async_auth_flow(request)
+            await anext(flow)
+            with pytest.raises(SignInRequiredError):
+                await flow.asend(httpx2.Response(401, request=request))
+        assert authorization_server.counts()["metadata"] - before < 5
+
+
+async def test_accounts_of_users_who_called_long_ago_are_read_again_when_they_call(
+    for_each_user, tmp_path, monkeypatch, authorization_server
+):
+    monkeypatch.setattr(credentials, "MAX_USERS", 2)
+    async with desk(for_each_user, tmp_path) as here:
+        callers = [Caller(tenant="acme", user=name) for name in ("ann", "bob", "eve")]
+        for caller in callers:
+            await here.sign_in(caller.scope)
+        kept = ServerCredentials("notes", for_each_user, QUICK, here.accounts.stored, lambda: None)
+        await kept.of(callers[0])
+        account = await here.accounts.stored.find(callers[0].scope, "notes")
+        assert account is not None
+        await here.accounts.stored.put(replace(account, access_token="newer"))
+        for caller in [*callers[1:], callers[0]]:
+            auth, _ = await kept.of(caller)
+        assert isinstance(auth, AccountAuth)
+        assert "newer" in auth.texts()
+        await kept.close()

@@ -1,4 +1,4 @@
-"""Toolscout registers a client once for each server, issuer and callback, and again when the issuer has forgotten it."""
+"""Toolscout registers a client once for each server, issuer and callback, again where the issuer has forgotten it."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from guarantees import guarantee
 from sign_ins import REDIRECT, desk, protected, ready
-from teams import ANN, BOB, Visitor, found, team
+from teams import ANN, BOB, Visitor, team
 from toolscout.config import Config
 from toolscout.errors import SignInRequiredError
 from toolscout.models import Scope

@@ -1,6 +1,7 @@
 """Users of one gateway sign in for themselves: each call carries the caller's token, and nobody else's."""
 
 from dataclasses import replace
+
 import pytest
 
 from downstreams import WAIT_S

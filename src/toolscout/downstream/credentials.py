@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
+from typing import Final
 
 import httpx2
 
@@ -16,6 +18,9 @@ from toolscout.downstream.token_exchange import CallerAuth, ExchangedTokens
 from toolscout.errors import NotAllowedError
 from toolscout.models import Caller, Scope
 from toolscout.settings import Settings
+
+MAX_USERS: Final = 4_096
+"""How many users' accounts at a server are kept in memory. Those of others are read from the store when they call."""
 
 
 class ServerCredentials:
@@ -94,9 +99,20 @@ class ServerCredentials:
         """Return the tokens of an account: that of everybody, or of one user."""
         if self._accounts is None or not self._config.allows_sign_in:
             return None
-        if scope not in self._tokens:
+        tokens = self._tokens.pop(scope, None)
+        if tokens is None:
             on_sign_in = self._on_sign_in if scope == Scope() else lambda: None
-            self._tokens[scope] = AccountTokens(
+            tokens = AccountTokens(
                 self._accounts, scope, self._key, self._config, self._settings, on_sign_in=on_sign_in
             )
-        return self._tokens[scope]
+        self._tokens[scope] = tokens  # those that were asked for last are at the end
+        self._forget_idle()
+        return tokens
+
+    def _forget_idle(self) -> None:
+        """Forget the users who called longest ago, if there are many. What is in memory alone is not lost."""
+        if len(self._tokens) <= MAX_USERS:
+            return
+        oldest = islice(self._tokens.items(), len(self._tokens) - MAX_USERS)
+        for scope in [scope for scope, tokens in oldest if scope != Scope() and not tokens.renewing]:
+            del self._tokens[scope]

@@ -24,6 +24,9 @@ MAX_SESSIONS = 64
 """How many sessions, of tenants and of users with their own credentials, one server may have at once."""
 
 
+_FREE_S = 1.0
+
+
 class SessionTask:
     """A task that opens one session, holds it open and closes it. Callers are other tasks and only borrow it.
 
@@ -133,6 +136,7 @@ class SessionPool:
         self._open_one = open_one
         self._sessions: dict[tuple[str, str | None, str], SessionTask] = {}
         self._closing: set[SessionTask] = set()
+        self._freed = asyncio.Event()
 
     def uses_first_session(self, caller: Caller) -> bool:
         """Return whether a caller uses the first session."""
@@ -146,14 +150,20 @@ class SessionPool:
     ) -> AsyncIterator[Session]:
         """Lend the session of a tenant, or of a user with their own credentials. Open it if there is none.
 
+        While all sessions are busy, the call waits for one that is free, within its deadline.
+
         `auth` adds the caller's own token. `sign_in` stands for it: with another one, a new session is opened.
         """
         user_config = self._config.for_user(caller)
         own = user_config is not None or auth is not None
         key = caller.tenant, caller.user if own else None, sign_in
-        task = self._sessions.get(key)
-        if task is None or task.over:
-            self._make_space()
+        while (task := self._sessions.get(key)) is None or task.over:
+            if not self._make_space():
+                with suppress(TimeoutError):  # a session that was opened in vain tells nobody that it is free
+                    async with asyncio.timeout(_FREE_S):
+                        await self._freed.wait()
+                self._freed.clear()
+                continue
             if task is not None:
                 self._closing.add(task)
             task = self._sessions[key] = self._open_one(user_config or self._config, auth)
@@ -163,6 +173,8 @@ class SessionPool:
         finally:
             task.users -= 1
             task.used_at = time.monotonic()
+            if not task.users:
+                self._freed.set()
 
     async def close_idle(self) -> None:
         """Close idle sessions, in an endless loop."""
@@ -180,16 +192,17 @@ class SessionPool:
         self._sessions.clear()
         await asyncio.gather(*(task.close() for task in tasks))
 
-    def _make_space(self) -> None:
-        """Close the least recently used session if the pool is full. It never awaits, so no call can interfere."""
+    def _make_space(self) -> bool:
+        """Close the least recently used session if the pool is full. It never awaits, so no call can interfere.
+
+        Return whether there is space. If not, all sessions are busy.
+        """
         if len(self._sessions) < MAX_SESSIONS:
-            return
+            return True
         idle = [key for key, task in self._sessions.items() if task.idle]
         if not idle:
-            raise ServerUnavailableError(
-                f"{self._config.title} has {MAX_SESSIONS} sessions, and all are busy; nothing was sent",
-                hint="try again later",
-            )
+            return False
         oldest = self._sessions.pop(min(idle, key=lambda key: self._sessions[key].used_at))
         oldest.stop()
         self._closing.add(oldest)
+        return True

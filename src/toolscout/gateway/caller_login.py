@@ -41,7 +41,7 @@ class CallerLogin:
         return urlsplit(self._login.issuer).netloc
 
     async def begin(self, server: str, browser: str) -> tuple[str, str]:
-        """Return where the person signs in, and the cookie to keep in this browser. Raise SignInError if they cannot."""
+        """Return where the person signs in, and the cookie to keep here. Raise SignInError if they cannot."""
         pending = await self._login.begin(self._redirect_uri)
         kept = {"state": pending.state, "verifier": pending.verifier, "server": server, "browser": digest_of(browser)}
         return pending.link, await self._visits.seal(_KIND, "", kept)

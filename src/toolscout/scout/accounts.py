@@ -243,7 +243,7 @@ class Accounts:
         return registered
 
     async def _put(self, account: Account, config: ServerConfig, sign_in: str) -> None:
-        """Store the account of a sign-in, unless that was removed. Revoke the tokens of the account that it replaces."""
+        """Store the account of a sign-in, unless that was removed. Revoke the tokens of the one that it replaces."""
         async with self.stored.changing(account.scope, account.server):
             before = await self._readable(account.scope, account.server)
             removed = not await self.pending.waits(account.scope, sign_in)

@@ -49,7 +49,7 @@ class RegisteredClients:
         return client
 
     async def keep(self, server: str, issuer: str, redirect_uri: str, client: Mapping[str, Any]) -> None:
-        """Keep a client that was registered now, with which a sign-in begins. Of a loopback callback, one port stays."""
+        """Keep a client that was registered for a sign-in now. Of a loopback callback, one port stays."""
         name = _name(server, issuer, redirect_uri)
         record = await self._accounts.seal(_KIND, Scope(), name, client)
         times = {"began_at": time.time(), "ends_at": client.get("client_secret_expires_at") or 0}

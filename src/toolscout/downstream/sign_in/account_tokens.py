@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import httpx2
-from mcp.client.auth.utils import union_scopes
+from mcp.client.auth.utils import extract_resource_metadata_from_www_auth, union_scopes
 
 from toolscout.config import ServerConfig
 from toolscout.downstream.http_client import NoTokenError
@@ -50,6 +50,9 @@ class AccountTokens:
         self._renewals: dict[str, asyncio.Future[Account]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._noting = asyncio.Lock()
+        self._asking = asyncio.Lock()
+        self._ask_again_at = 0.0
+        self._names_issuer = False
         self._failed_at = -_AFTER_FAILURE_S
         self._failure = ""
         self._issued = ""
@@ -100,6 +103,11 @@ class AccountTokens:
         if account.refused:
             raise self.sign_in_required(account.refused)
         return account
+
+    @property
+    def renewing(self) -> bool:
+        """Whether a token is being renewed now."""
+        return bool(self._tasks)
 
     async def close(self) -> None:
         """Give a renewal some time to end, then cancel it."""
@@ -172,9 +180,18 @@ class AccountTokens:
         return False
 
     async def says_where_to_sign_in(self, refusal: httpx2.Response) -> bool:
-        """Return whether a server that refused a request says, by its header or its metadata, where to sign in."""
-        async with IssuerClient(self._config, self._settings) as client:
-            return await names_issuer(client, refusal)
+        """Return whether a server that refused a request says, by its header or its metadata, where to sign in.
+
+        Its metadata is not read for every call.
+        """
+        if extract_resource_metadata_from_www_auth(refusal):
+            return True
+        async with self._asking:
+            if time.monotonic() >= self._ask_again_at:
+                async with IssuerClient(self._config, self._settings) as client:
+                    self._names_issuer = await names_issuer(client, refusal)
+                self._ask_again_at = time.monotonic() + _AFTER_FAILURE_S
+            return self._names_issuer
 
     def _note_sign_in(self, account: Account | None) -> None:
         before, self._signed_in_at = self._signed_in_at, account.signed_in_at if account else 0.0

@@ -26,7 +26,6 @@ LONGEST_S = 1_800.0
 """How long a person has at most, whatever the issuer says."""
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCode:
     """What the person needs: an address, and the code to enter there."""
