@@ -238,6 +238,7 @@ async def test_the_least_recently_used_session_is_closed_when_there_are_too_many
         busy = [asyncio.create_task(here.call("fake", "hang", caller=Caller(tenant=tenant))) for tenant in ("a", "c")]
         await server.until("tools/call", 7)
         live, waiting = here.downstream.servers["fake"], Caller(tenant="d")
+        assert isinstance(live, DownstreamServer)
         with pytest.raises(CallError, match="nothing was sent"):
             await live.call_tool_within("echo", {}, within_s=0.2, caller=waiting)
         call = asyncio.create_task(here.call("fake", "echo", caller=waiting))

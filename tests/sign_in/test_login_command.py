@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import httpx2
 import pytest
@@ -141,15 +142,17 @@ def test_a_login_opens_the_browser_and_a_gateway_never_does(home, monkeypatch):
     opened = home / "opened"
     monkeypatch.setenv("BROWSER", f"{sys.executable} {script} {opened} %s")
     monkeypatch.setenv("DISPLAY", ":0")
-    asked = [
-        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}}},
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    asked: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": client},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": {"name": "call_tool", "arguments": {"name": "notes__whoami"}}},
     ]
-    asked[0]["params"]["clientInfo"] = {"name": "test", "version": "1"}
     with subprocess.Popen(
         command(home, "serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as serve:
+        assert serve.stdin
+        assert serve.stdout
         for message in asked:
             serve.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         answer = next(line for line in serve.stdout if '"id":2' in line.replace(" ", ""))
@@ -270,7 +273,7 @@ async def test_accounts_of_a_server_that_left_the_config_and_of_users_are_seen_a
         for scope in (Scope(), *users):
             await here.sign_in(scope)
     entries = json.loads((home / "mcp.json").read_text())
-    here, gone = json.dumps(entries), json.dumps({"mcpServers": {"other": {"command": "x"}}})
+    listed, gone = json.dumps(entries), json.dumps({"mcpServers": {"other": {"command": "x"}}})
     (home / "mcp.json").write_text(gone, "utf-8")
     shown = run(home, "accounts").stdout
     assert "notes is not in this config. `toolscout logout notes` deletes its account." in shown
@@ -279,7 +282,7 @@ async def test_accounts_of_a_server_that_left_the_config_and_of_users_are_seen_a
     assert out.returncode == 0, out.stderr
     assert [account["user"] for account in accounts(home)] == ["ann", "bob"]
 
-    (home / "mcp.json").write_text(here, "utf-8")
+    (home / "mcp.json").write_text(listed, "utf-8")
     out = run(home, "logout", "notes", "--user", "ann", "--tenant", "acme")
     assert "ann is signed out of notes." in out.stdout
     out = run(home, "accounts", "--remove-user", "bob", "--tenant", "acme")

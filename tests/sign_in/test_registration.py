@@ -8,7 +8,7 @@ from guarantees import guarantee
 from sign_ins import REDIRECT, desk, protected, ready
 from teams import ANN, BOB, Visitor, team
 from toolscout.config import Config
-from toolscout.errors import SignInRequiredError
+from toolscout.errors import ServerUnavailableError
 from toolscout.models import Scope
 from toolscout.scout import registered_clients
 
@@ -58,7 +58,7 @@ async def test_a_client_that_the_issuer_has_forgotten_is_registered_again(
         authorization_server.reset()
         protected_server.reject_known_tokens()
         authorization_server.switch(approve="ann")
-        with pytest.raises(SignInRequiredError):
+        with pytest.raises(ServerUnavailableError, match="needs you to sign in"):
             await here.call()
         await here.sign_in()
         assert registered(authorization_server) == 1, "its account was refused"
