@@ -19,11 +19,9 @@ from toolscout.telemetry import AuditLog
 from toolscout.tool_keys import assign_slugs
 
 if TYPE_CHECKING:
-    from mcp.shared.auth import OAuthClientInformationFull
-
     from toolscout.downstream.sign_in.account_store import AccountStore, Resealed
     from toolscout.downstream.sign_in.device_code import DeviceCode
-    from toolscout.downstream.sign_in.flow import PendingSignIn
+    from toolscout.downstream.sign_in.flow import Client, PendingSignIn
     from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient
     from toolscout.token_keys import TokenKeys
 
@@ -225,16 +223,14 @@ class Accounts:
         redirect_uri: str,
         before: Account | None,
         grant_type: str = "authorization_code",
-    ) -> OAuthClientInformationFull:
+    ) -> Client:
         """Return the client that is registered for a callback. It may be why an account was refused."""
-        from mcp.shared.auth import OAuthClientInformationFull
-
         from toolscout.downstream.sign_in import flow
 
         client = await self.clients.find(server, issuer.issuer, redirect_uri)
         refused = before.client.get("client_id") if before is not None and before.refused else None
         if client is not None and client["client_id"] != refused:
-            return OAuthClientInformationFull.model_validate(client)
+            return flow.read_client(client)
         registered = await flow.register(http, issuer, redirect_uri, grant_type)
         kept = registered.model_dump(mode="json", exclude_none=True)
         await self.clients.keep(server, issuer.issuer, redirect_uri, kept)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from toolscout.errors import SettingError, StoreError
-from toolscout.loopback import is_loopback
 from toolscout.models import Scope
 
 if TYPE_CHECKING:
@@ -86,4 +85,4 @@ def _name(server: str, issuer: str, redirect_uri: str) -> str:
 
 def _port_of(record: Record) -> int:
     parts = urlsplit(record.name.rpartition(" ")[2])
-    return (parts.port or 0) if is_loopback(parts.hostname or "") and parts.path == "/callback" else 0
+    return (parts.port or 0) if (parts.hostname, parts.path) == ("127.0.0.1", "/callback") else 0

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from mcp.client.auth import OAuthFlowError, OAuthRegistrationError
@@ -27,6 +27,9 @@ from toolscout.downstream.sign_in.issuers import Issuer, IssuerClient, secret_me
 from toolscout.downstream.sign_in.token_requests import request_token
 from toolscout.errors import SignInError
 from toolscout.models import Account, Scope
+
+Client: TypeAlias = OAuthClientInformationFull
+"""What an issuer knows toolscout as."""
 
 PENDING_S = 600.0
 """How long a person has to finish a sign-in."""
@@ -124,6 +127,11 @@ def known_client(
     if metadata_url and should_use_client_metadata_url(issuer.metadata, metadata_url):
         return create_client_info_from_metadata_url(metadata_url, [AnyUrl(redirect_uri)])
     return None
+
+
+def read_client(stored: Mapping[str, Any]) -> Client:
+    """Return a client that was kept as JSON."""
+    return Client.model_validate(stored)
 
 
 async def register(
