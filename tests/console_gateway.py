@@ -95,7 +95,8 @@ async def console_gateway(
         async def reload() -> None:
             await scout.connect(read_config([config], partial=True))
 
-        listener = stack.enter_context(bind("127.0.0.1", 0))
+        host = "0.0.0.0" if authenticated else "127.0.0.1"  # as the image does, and as a laptop does
+        listener = stack.enter_context(bind(host, 0))
         port = listener.getsockname()[1]
         rest = RestApi(
             scout, settings, authenticated=authenticated, editor=ServerEditor(scout, lambda: [config], config, reload)
@@ -104,7 +105,7 @@ async def console_gateway(
         app = make_app(
             gateway,
             settings,
-            allowed_hosts("127.0.0.1", port),
+            allowed_hosts(host, port, own_origin=authenticated),
             authentication,
             lambda protect: console.admit(rest.behind(protect)),
             console.routes,

@@ -8,8 +8,10 @@ import json
 import signal
 import time
 
+import httpx2
 import pytest
 from mcp import Client
+from starlette.responses import PlainTextResponse
 
 from downstreams import fake
 from guarantees import guarantee
@@ -18,7 +20,7 @@ from serving import serving, write_config
 from toolscout.errors import InvalidValueError
 from toolscout.gateway import http_listener
 from toolscout.gateway.address import parse_address, requires_authentication
-from toolscout.gateway.host_check import allowed_hosts
+from toolscout.gateway.host_check import HostCheck, allowed_hosts
 
 pytestmark = pytest.mark.process
 
@@ -228,6 +230,31 @@ def test_beyond_loopback_any_name_may_be_used_but_no_page_is_trusted():
     named = allowed_hosts("0.0.0.0", 8080, more_hosts=["Tools.example:443"], more_origins=["https://App.example/"])
     assert named.hosts == {"tools.example:443"}
     assert named.origins == {"https://app.example"}
+
+
+@guarantee("egress:origin")
+@pytest.mark.parametrize("authenticated", [True, False])
+async def test_beyond_loopback_a_page_of_the_gateway_itself_is_trusted_where_callers_authenticate(authenticated):
+    async def serve(scope, receive, send):
+        await PlainTextResponse("served")(scope, receive, send)
+
+    app = HostCheck(serve, allowed_hosts("0.0.0.0", 8080, own_origin=authenticated))
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://tools.example") as client:
+        for own in ("http://tools.example", "https://tools.example"):
+            assert ((await client.get("/", headers={"Origin": own})).status_code == 200) == authenticated
+        for other in ("http://evil.example", "http://tools.example:1", "http://tools.example.evil.example", "null"):
+            assert (await client.get("/", headers={"Origin": other})).status_code == 403
+
+
+@guarantee("egress:origin")
+async def test_a_refusal_under_api_is_a_problem_document_as_any_other_of_the_api():
+    app = HostCheck(PlainTextResponse("served"), allowed_hosts("127.0.0.1", 8080))
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://evil.example") as client:
+        refused = await client.get("/api/v1/tools")
+        assert (refused.status_code, refused.headers["content-type"]) == (403, "application/problem+json")
+        assert refused.json()["status"] == 403
+        assert refused.json()["error"]["code"] == "forbidden"
+        assert (await client.get("/mcp")).headers["content-type"] == "application/json"
 
 
 @guarantee("fault:orphans")

@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from toolscout.api.problems import PROBLEM
 from toolscout.api.response_bodies import Problem
 from toolscout.api.writes import LONGEST_KEY
+from toolscout.gateway.problem_documents import PROBLEM
 
 _WRITES = ("post", "put", "delete")
 _NOT_WRITTEN = frozenset({"search", "discover", "explain", "search_semantic", "evaluate"})

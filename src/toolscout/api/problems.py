@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457). `error` in them is the error as every other surface of toolscout shows it."""
+"""Every error of the REST API as a problem document (RFC 9457), with its status and headers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,8 @@ from toolscout.errors import (
     ToolscoutError,
     UnknownServerError,
     UsageError,
-    to_wire,
 )
-
-PROBLEM = "application/problem+json"
+from toolscout.gateway.problem_documents import PROBLEM, problem_document
 
 STATUS: Mapping[type[ToolscoutError], int] = {
     UsageError: 400,
@@ -85,19 +83,9 @@ def status_of(error: BaseException) -> int:
 
 def problem(error: BaseException, status: int | None = None) -> Response:
     """Write an error. An error that toolscout did not raise itself shows no detail."""
-    wire = to_wire(error)
     status = status or status_of(error)
-    code = wire["error"]["code"]
-    body = {
-        "type": f"urn:toolscout:error:{code}",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": wire["error"]["message"],
-        **wire,
-    }
-    return Response(
-        json.dumps(body, ensure_ascii=False), status_code=status, media_type=PROBLEM, headers=_headers(error, status)
-    )
+    body = json.dumps(problem_document(error, status), ensure_ascii=False)
+    return Response(body, status_code=status, media_type=PROBLEM, headers=_headers(error, status))
 
 
 def add_problem_handlers(app: FastAPI) -> None:

@@ -139,7 +139,9 @@ async def serve_http(
         if public := public_origin(settings):
             origins = [*origins, public]
             hosts = [*hosts, urlsplit(public).netloc] if hosts or is_loopback(host) else hosts
-        allowed = allowed_hosts(host, port, more_hosts=hosts, more_origins=origins)
+        # Without a public address, the one that a browser uses is unknown. Callers authenticate, so any may be.
+        own_origin = authentication is not None and not public
+        allowed = allowed_hosts(host, port, more_hosts=hosts, more_origins=origins, own_origin=own_origin)
         server = make_server(make_app(gateway, settings, allowed, authentication, api, pages), grace_s=_GRACE_S)
         readiness = Readiness(gateway.scout)
         if diagnostics:
