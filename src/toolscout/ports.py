@@ -324,8 +324,11 @@ class Store(Protocol):
         """Remove everything that one user added. Return how many tools were removed."""
         ...
 
-    async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
-        """Enable or disable one tool. The decision survives re-indexing."""
+    async def set_enabled(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+        """Enable or disable tools, all or none of them, in one step. The decision survives re-indexing.
+
+        Raise ToolNotFoundError if one of the tools is not published.
+        """
         ...
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:

@@ -29,6 +29,7 @@ async def test_tools_are_switched_off_together_or_not_at_all(open_rest):
         both = ["crm__fail", "crm__delete_customer"]
         done = await served.rest(token, "POST", "/tools/switch", {"keys": both, "enabled": False})
         assert done.json() == {"changed": both}
+        assert served.store.used.count("set_enabled") == 1  # thousands are one transaction
         assert [name for name, state in (await states()).items() if state == "disabled"] == ["delete_customer", "fail"]
         assert (await served.rest(ann, "GET", "/tools/crm__fail")).status_code == 404
         await served.rest(token, "POST", "/tools/switch", {"keys": both, "enabled": True})

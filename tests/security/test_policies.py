@@ -106,7 +106,7 @@ async def check(store: Store, engine: str, catalogue: Catalogue, switches: Switc
     turned: dict[tuple[Owner, str], bool] = {}
     for whose, key, enabled in switches:
         if tuple(key.split("__")) in catalogue.get(whose, {}):
-            await store.set_enabled(Scope(tenant=whose[0] + mark, owner=whose[1]), key, enabled)
+            await store.set_enabled(Scope(tenant=whose[0] + mark, owner=whose[1]), [key], enabled)
             turned[whose, key] = enabled
     step = CASES[engine][1]
     for tenant, user, servers in CALLERS[next(_numbers) % step :: step]:

@@ -49,7 +49,7 @@ async def archive() -> bytes:
     source, out = open_store(Settings(store="memory:"), Rules()), io.BytesIO()
     await source.open()
     await publish(source, many(40), own={"ann": many(2)}, embedder=HashEmbedder())
-    await source.set_enabled(Scope(), "many__create_invoice_00000", False)
+    await source.set_enabled(Scope(), ["many__create_invoice_00000"], False)
     await export_catalogue(source, out)
     await source.close()
     return out.getvalue()

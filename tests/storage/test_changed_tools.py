@@ -57,7 +57,7 @@ async def change(store: SqliteStore, rng: random.Random, embedder: HashEmbedder)
     if step == 0:
         await store.remove_server(Scope(), server)
     elif step == 1 and (facets := store.segments.get(Scope()).facets):  # type: ignore[union-attr]
-        await store.set_enabled(Scope(), rng.choice(facets).key, rng.random() < 0.5)
+        await store.set_enabled(Scope(), [rng.choice(facets).key], rng.random() < 0.5)
     elif step == 2:
         await publish(store, rows, model_id=embedder.model_id)  # without vectors, as when the embedder is down
     else:
@@ -86,7 +86,7 @@ async def test_a_change_of_one_tool_reads_no_other(tmp_path: Any) -> None:
     await publish(store, many(50), embedder=HashEmbedder())
     before = store.segments.get(Scope())
     assert before is not None
-    await store.set_enabled(Scope(), before.facets[7].key, enabled=False)
+    await store.set_enabled(Scope(), [before.facets[7].key], enabled=False)
     after = store.segments.get(Scope())
     assert after is not None
     assert not after.facets[7].enabled

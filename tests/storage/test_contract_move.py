@@ -41,9 +41,9 @@ async def import_archive(store: Store, archive: bytes, progress: Any = None) -> 
 async def fill(store: Store) -> None:
     await publish(store, [*many(120), *STUDIO], own={"ann": [STUDIO[0]]}, embedder=HashEmbedder())
     await publish(store, many(12), tenant="red", embedder=HashEmbedder())
-    await store.set_enabled(Scope(), "many__create_invoice_00000", False)
-    await store.set_enabled(Scope(), "studio__paint", True)
-    await store.set_enabled(ANN.scope, "studio__paint", False)
+    await store.set_enabled(Scope(), ["many__create_invoice_00000"], False)
+    await store.set_enabled(Scope(), ["studio__paint"], True)
+    await store.set_enabled(ANN.scope, ["studio__paint"], False)
     pin = Pin(key="gone__away", fingerprint="f", verdict="kept_out", at=7.5, before={"description": STRANGE})
     await store.put_records([write_pin(ANN.scope, pin)])
 

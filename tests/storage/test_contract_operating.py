@@ -77,23 +77,23 @@ async def test_scopes_are_all_scopes_that_were_published_to(store: Store) -> Non
 
 async def test_switches_are_those_of_the_scope(store: Store) -> None:
     await publish(store, [PAINT, FORGE], own={"ann": [PAINT]})
-    await store.set_enabled(Scope(), "studio__paint", False)
-    await store.set_enabled(Scope(), "studio__forge", True)
+    await store.set_enabled(Scope(), ["studio__paint"], False)
+    await store.set_enabled(Scope(), ["studio__forge"], True)
     assert await store.switches(Scope()) == {"studio__paint": False, "studio__forge": True}
     assert await store.switches(ANNS) == {}
 
 
 async def test_a_switch_outlives_its_tool(store: Store) -> None:
     await publish(store, [PAINT, FORGE])
-    await store.set_enabled(Scope(), "studio__paint", False)
+    await store.set_enabled(Scope(), ["studio__paint"], False)
     await publish(store, [FORGE])
     assert await store.switches(Scope()) == {"studio__paint": False}
 
 
 async def test_removing_a_user_removes_their_switches(store: Store) -> None:
     await publish(store, [PAINT], own={"ann": [PAINT]})
-    await store.set_enabled(ANNS, "studio__paint", False)
-    await store.set_enabled(Scope(), "studio__paint", False)
+    await store.set_enabled(ANNS, ["studio__paint"], False)
+    await store.set_enabled(Scope(), ["studio__paint"], False)
     await store.remove_user("local", "ann")
     assert await store.switches(ANNS) == {}
     assert await store.switches(Scope()) == {"studio__paint": False}
@@ -115,7 +115,7 @@ async def test_a_publication_may_set_switches_even_of_tools_that_do_not_exist(st
 async def test_stored_tools_are_all_tools_as_they_were_published(store: Store) -> None:
     await publish(store, [PAINT, FORGE], own={"ann": [{**PAINT, "description": "Paint a portrait"}]})
     visible = await store.tools(Caller(), ["studio__forge", "studio__paint"])
-    await store.set_enabled(Scope(), "studio__paint", False)
+    await store.set_enabled(Scope(), ["studio__paint"], False)
     stored_tools = await store.stored_tools(Scope())
     assert [tool.key for tool in stored_tools] == ["studio__forge", "studio__paint"]
     assert {tool.key: tool for tool in stored_tools} == visible

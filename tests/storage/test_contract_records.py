@@ -70,7 +70,7 @@ async def test_enabling_a_quarantined_tool_does_not_show_it(store: Store) -> Non
     await publish(store, [poisoned, {"name": "take", "server": "notes", "description": "Take a note."}])
     assert await keys(store) == ["notes__take"]
     assert (await store.overview(Caller())).total == 1
-    await store.set_enabled(Scope(), "notes__sync", True)
+    await store.set_enabled(Scope(), ["notes__sync"], True)
     assert await keys(store) == ["notes__take"]
     assert (await store.overview(Caller())).total == 1
 

@@ -67,11 +67,11 @@ async def test_an_empty_name_is_refused_and_does_not_mean_everyone(store: Store)
 
 async def test_a_switch_affects_the_tool_of_its_scope_only(store: Store) -> None:
     await publish(store, [PAINT], own={"ann": [PAINT]})
-    await store.set_enabled(ANNS, "studio__paint", False)
+    await store.set_enabled(ANNS, ["studio__paint"], False)
     assert await keys(store) == ["studio__paint"]
     assert [tool.owner for tool in (await store.tools(ANN, ["studio__paint"])).values()] == [None]
     with pytest.raises(ToolNotFoundError):
-        await store.set_enabled(BOBS, "studio__paint", False)
+        await store.set_enabled(BOBS, ["studio__paint"], False)
 
 
 async def test_two_segments_are_searched_as_one_catalogue(new_store: OpenStore) -> None:

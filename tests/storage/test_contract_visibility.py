@@ -46,7 +46,7 @@ async def test_tenants_with_the_same_names_see_their_own_tools_only(store: Store
 async def test_removing_and_switching_reach_one_tenant_only(store: Store) -> None:
     for tenant in ("red", "blue"):
         await publish(store, [SHARED], tenant=tenant)
-    await store.set_enabled(Scope(tenant="red"), "studio__paint", False)
+    await store.set_enabled(Scope(tenant="red"), ["studio__paint"], False)
     assert (await keys(store, Caller(tenant="red")), await keys(store, Caller(tenant="blue"))) == (
         [],
         ["studio__paint"],
@@ -102,18 +102,18 @@ async def test_hidden_tools_change_nothing_of_what_a_caller_gets(new_store: Open
 async def test_a_tool_that_is_switched_off_is_gone_until_it_is_switched_on(store: Store) -> None:
     await publish(store, many(3), embedder=HashEmbedder())
     key = "many__create_invoice_00000"
-    await store.set_enabled(Scope(), key, False)
+    await store.set_enabled(Scope(), [key], False)
     assert key not in await keys(store)
     assert await store.tools(Caller(), [key]) == {}
     assert (await store.overview(Caller())).total == 2
     assert key not in [item.key for item in (await look_for(store, "create invoice")).facets]
-    await store.set_enabled(Scope(), key, True)
+    await store.set_enabled(Scope(), [key], True)
     assert key in await keys(store)
 
 
 async def test_a_switch_survives_new_definitions_and_even_removal(store: Store) -> None:
     await publish(store, [SHARED])
-    await store.set_enabled(Scope(), "studio__paint", False)
+    await store.set_enabled(Scope(), ["studio__paint"], False)
     await publish(store, [{**SHARED, "description": "Paint a fence"}])
     assert await keys(store) == []
     await store.remove_server(Scope(), "studio")
@@ -124,14 +124,32 @@ async def test_a_switch_survives_new_definitions_and_even_removal(store: Store) 
 async def test_a_tool_that_an_operator_enables_is_on_whatever_its_definition_says(store: Store) -> None:
     await publish(store, [{**SHARED, "enabled": False}])
     assert await keys(store) == []
-    await store.set_enabled(Scope(), "studio__paint", True)
+    await store.set_enabled(Scope(), ["studio__paint"], True)
     assert await keys(store) == ["studio__paint"]
 
 
 async def test_a_tool_that_does_not_exist_cannot_be_switched(store: Store) -> None:
     await publish(store, [SHARED], tenant="red")
     with pytest.raises(ToolNotFoundError):
-        await store.set_enabled(Scope(), "studio__paint", False)
+        await store.set_enabled(Scope(), ["studio__paint"], False)
+
+
+async def test_many_tools_are_switched_at_once_and_all_or_none_of_them(store: Store) -> None:
+    await publish(store, many(3), embedder=HashEmbedder())
+    first, second, third = await keys(store)
+    before = (await store.overview(Caller())).generation
+    await store.set_enabled(Scope(), [first, second, first], False)
+    after = (await store.overview(Caller())).generation
+    assert await keys(store) == [third]
+    assert [item.key for item in (await look_for(store, "create invoice")).facets] == [third]
+    assert (await store.overview(Caller())).total == 1
+    for unknown in ([first, "many__nothing"], ["many__nothing", second]):
+        with pytest.raises(ToolNotFoundError, match="many__nothing"):
+            await store.set_enabled(Scope(), unknown, True)
+    assert await keys(store) == [third]
+    assert (await store.overview(Caller())).generation == after > before
+    await store.set_enabled(Scope(), [second, first], True)
+    assert await keys(store) == [first, second, third]
 
 
 @guarantee("access:fails-closed")

@@ -99,7 +99,7 @@ async def test_loaded_tools_are_served_stale_and_the_rest_fails_soon(
             fails_soon(store.ping()),
             fails_soon(store.overview(OTHER)),
             fails_soon(publish(store, many(31))),
-            fails_soon(store.set_enabled(Scope(), "many__create_invoice_00000", False)),
+            fails_soon(store.set_enabled(Scope(), ["many__create_invoice_00000"], False)),
             fails_soon(store.lease("index:mail", "me", 5)),
         )
         assert {error.code for error in errors} == {"store_unavailable"}

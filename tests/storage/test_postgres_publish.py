@@ -83,7 +83,7 @@ async def test_a_switch_looks_up_the_tool_after_it_has_the_lock(url: str, new_re
     await publish(store, many(5))
     with psycopg.connect(url) as db:
         db.execute("SELECT 1 FROM toolscout.tenants FOR UPDATE")
-        switching = asyncio.create_task(store.set_enabled(Scope(), FIRST, False))
+        switching = asyncio.create_task(store.set_enabled(Scope(), [FIRST], False))
         await _someone_waits(url)
         db.execute("DELETE FROM toolscout.tools WHERE key = %s", (FIRST,))
         db.commit()
@@ -115,14 +115,14 @@ async def test_counts_of_words_that_no_tool_has_any_more_are_removed(url: str, n
         query = "SELECT owner, lexeme, server, tools FROM toolscout.term_counts ORDER BY 1, 2, 3"
         await store.remove_server(Scope(), "gone")
         await store.remove_user("local", "ann")
-        await store.set_enabled(Scope(), FIRST, False)
+        await store.set_enabled(Scope(), [FIRST], False)
         rest = db.execute(query).fetchall()
         assert rest
         assert all(row[0] == "" and row[2] in ("", "many") and row[3] > 0 for row in rest)
         assert db.execute("SELECT owner, server, sum(tools) FROM toolscout.summaries GROUP BY 1, 2").fetchall() == [
             ("", "many", 4)
         ]
-        await store.set_enabled(Scope(), FIRST, True)
+        await store.set_enabled(Scope(), [FIRST], True)
         await publish(store, many(4))
         await publish(store, many(5))
         again = await new_replica(resident_tools=0)

@@ -44,7 +44,7 @@ async def test_a_publication_of_one_replica_is_served_by_the_other(
     await sees(two, 5)
     await sees(two, 7, Caller(user="ann"))
     assert (await look_for(two, "create invoice")).cosine.max() > 0.5
-    await two.set_enabled(Scope(), "many__create_invoice_00000", False)
+    await two.set_enabled(Scope(), ["many__create_invoice_00000"], False)
     await sees(one, 4)
     await one.remove_user("local", "ann")
     await sees(two, 4, Caller(user="ann"))

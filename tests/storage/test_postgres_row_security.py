@@ -56,7 +56,7 @@ async def url(postgres: Databases) -> str:
         only = {"name": f"only_{tenant}", "server": "studio", "description": f"The {tenant} secret"}
         rows = [SHARED, only, *many(5, server=f"at-{tenant}")]
         await publish(store, rows, tenant=tenant, own={"ann": [SHARED, only]}, embedder=HashEmbedder())
-        await store.set_enabled(Scope(tenant=tenant), "studio__paint", tenant == "red")
+        await store.set_enabled(Scope(tenant=tenant), ["studio__paint"], tenant == "red")
         pins = [Pin(key=f"studio__{name}", fingerprint="f") for name in ("paint", "gone")]
         await store.put_records([write_pin(Scope(tenant=tenant), pin) for pin in pins])
     await store.clean_up(Retention())

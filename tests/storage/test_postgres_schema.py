@@ -112,7 +112,7 @@ async def test_removing_a_server_or_a_user_removes_all_their_rows(
     await publish(store, [*many(5), *many(3, server="gone")], own=own, embedder=HashEmbedder())
     for scope in (Scope(owner="ann"), Scope(owner="bob")):
         server = (await store.servers(scope))[0].key
-        await store.set_enabled(scope, f"{server}__create_invoice_00000", False)
+        await store.set_enabled(scope, [f"{server}__create_invoice_00000"], False)
     assert await store.remove_server(Scope(), "gone") == 3
     assert await store.remove_user("local", "ann") == 4
     with psycopg.connect(url) as db:

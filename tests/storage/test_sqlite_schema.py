@@ -136,7 +136,7 @@ async def test_opening_again_keeps_everything(path: Path) -> None:
     first = open_store(settings, Rules())
     await first.open()
     generation = await publish(first, many(20), embedder=HashEmbedder())
-    await first.set_enabled(Scope(), "many__create_invoice_00000", False)
+    await first.set_enabled(Scope(), ["many__create_invoice_00000"], False)
     await first.close()
     again = open_store(settings, Rules())
     await again.open()

@@ -87,7 +87,7 @@ class FeedbackBody(Body):
 class SwitchBody(Body):
     """Tools to switch on or off, all or none of them."""
 
-    keys: Annotated[list[Name], Field(min_length=1, max_length=1_000)]
+    keys: Annotated[list[Name], Field(min_length=1, max_length=20_000)]
     enabled: bool
     tenant: Name | None = None
 

@@ -5,6 +5,7 @@ Every decision survives re-indexing and leaves an audit line.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -46,12 +47,15 @@ class Decisions:
 
     async def switch(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
         """Switch tools on or off, all or none. It waits for no lease: a tool can be switched off at any time."""
+        servers = {split_key(key)[0] for key in keys}
+        known = {key for server in servers for key in await self._store.stamps(scope, server)}
         for key in keys:
-            if key not in await self._store.stamps(scope, split_key(key)[0]):
+            if key not in known:
                 raise await tool_not_found(key, await self._store.stored_tools(scope))
-        for key in keys:
-            await self._store.set_enabled(scope, key, enabled)
-            self._audit.write_act("tools.enable" if enabled else "tools.disable", scope, tool=key)
+        await self._store.set_enabled(scope, keys, enabled)
+        act = "tools.enable" if enabled else "tools.disable"
+        # There may be thousands of lines.
+        await asyncio.to_thread(lambda: [self._audit.write_act(act, scope, tool=key) for key in keys])
 
     async def switched_off(
         self, caller: Caller, *, detail: Detail = "minimal", category: str | None = None, server: str | None = None

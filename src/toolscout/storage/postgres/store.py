@@ -202,9 +202,9 @@ class PostgresStore:
         """Remove everything that one user added."""
         return await self._remove(Scope(tenant=tenant, owner=user), None)
 
-    async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
-        """Enable or disable one tool."""
-        await self.pool.run(lambda db: writes.set_enabled(db, scope, key, enabled), tenant=scope.tenant)
+    async def set_enabled(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+        """Enable or disable tools in one transaction, and load the result once."""
+        await self.pool.run(lambda db: writes.set_enabled(db, scope, keys, enabled), tenant=scope.tenant)
         await self.catch_up()
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:

@@ -149,20 +149,23 @@ async def clean_up(db: AsyncConnection, retention: Retention) -> None:
     await db.execute("SELECT forget_pins(%s, %s, %s)", (pins_age, settled, retention.pins_most))
 
 
-async def set_enabled(db: AsyncConnection, scope: Scope, key: str, enabled: bool) -> None:
-    """Enable or disable one published tool."""
+async def set_enabled(db: AsyncConnection, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+    """Enable or disable published tools, all or none of them."""
+    keys = list(dict.fromkeys(keys))
     in_database = await _begin(db, scope)
-    query = "SELECT facets FROM tools WHERE tenant = %s AND owner = %s AND key = %s"
-    row = await (await db.execute(query, (*scope_columns(scope), key))).fetchone()
-    if not row:
-        raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
+    query = "SELECT key, facets FROM tools WHERE tenant = %s AND owner = %s AND key = ANY (%s)"
+    facets = dict(await fetch_all(db, query, (*scope_columns(scope), keys)))
+    for key in keys:
+        if key not in facets:
+            raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
     if in_database:
-        await search_rows.tally(db, scope, [key], -1)
-    await db.execute(_PUT_SWITCHES, (*scope_columns(scope), [key], [enabled]))
+        await search_rows.tally(db, scope, keys, -1)
+    await db.execute(_PUT_SWITCHES, (*scope_columns(scope), keys, [enabled] * len(keys)))
     if in_database:
-        query = "UPDATE search_rows SET enabled = %s WHERE tenant = %s AND owner = %s AND key = %s"
-        await db.execute(query, (enabled and not search_rows.is_quarantined(row[0]), *scope_columns(scope), key))
-        await search_rows.tally(db, scope, [key], 1)
+        shown = [key for key in keys if enabled and not search_rows.is_quarantined(facets[key])]
+        query = "UPDATE search_rows SET enabled = key = ANY (%s) WHERE tenant = %s AND owner = %s AND key = ANY (%s)"
+        await db.execute(query, (shown, *scope_columns(scope), keys))
+        await search_rows.tally(db, scope, keys, 1)
     await _show(db, scope)
 
 

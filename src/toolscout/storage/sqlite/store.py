@@ -175,9 +175,9 @@ class SqliteStore:
         """Remove everything that one user added."""
         return await self._change(lambda: writes.remove(self.connection, Scope(tenant=tenant, owner=user)))
 
-    async def set_enabled(self, scope: Scope, key: str, enabled: bool) -> None:
-        """Enable or disable one tool."""
-        await self._change(lambda: writes.set_enabled(self.connection, scope, key, enabled))
+    async def set_enabled(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+        """Enable or disable tools in one transaction, and load the result once."""
+        await self._change(lambda: writes.set_enabled(self.connection, scope, keys, enabled))
 
     async def unembedded(self, model_id: str) -> Sequence[Tool]:
         """Return the published tools whose text has no vector of this model."""

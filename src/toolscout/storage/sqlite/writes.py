@@ -147,15 +147,16 @@ def clean_up(db: sqlite3.Connection, retention: Retention) -> None:
         db.execute(_UNMARK_PINS)
 
 
-def set_enabled(db: sqlite3.Connection, scope: Scope, key: str, enabled: bool) -> None:
-    """Enable or disable one published tool."""
+def set_enabled(db: sqlite3.Connection, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+    """Enable or disable published tools, all or none of them."""
     owner = scope_columns(scope)
     published = "SELECT 1 FROM tools WHERE tenant = ? AND owner = ? AND key = ?"
     with _transaction(db):
-        if not db.execute(published, (*owner, key)).fetchone():
-            raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
+        for key in keys:
+            if not db.execute(published, (*owner, key)).fetchone():
+                raise ToolNotFoundError(f"no tool has the key {key!r}", hint="`toolscout list` shows the keys")
         db.execute(_NEXT)
-        db.execute(_PUT_SWITCH, (*owner, key, enabled))
+        db.executemany(_PUT_SWITCH, [(*owner, key, enabled) for key in keys])
         db.execute(_SHOW, owner)
 
 

@@ -9,7 +9,8 @@ import { Action, Badge, Dialog, Empty, Field, Header, Loaded, Table, say } from 
 import { count, number, plain, pretty } from "../text.js";
 
 const PAGE = 50;
-const MOST_AT_ONCE = 1_000;
+const MOST_LISTED = 1_000;
+const MOST_SWITCHED = 20_000;
 const RISKS = { reads: "", writes: "warn", destroys: "bad" };
 const STATES = { enabled: "ok", disabled: "", withheld: "warn" };
 
@@ -42,7 +43,7 @@ export function Tools() {
   const chooseAll = async () => setChosen(new Set(await allKeys(filter)));
   const turn = (enabled) => async () => {
     const keys = [...chosen];
-    for (let at = 0; at < keys.length; at += MOST_AT_ONCE) await post("/tools/switch", { keys: keys.slice(at, at + MOST_AT_ONCE), enabled });
+    for (let at = 0; at < keys.length; at += MOST_SWITCHED) await post("/tools/switch", { keys: keys.slice(at, at + MOST_SWITCHED), enabled });
     say(`${count(keys.length, "tool")} ${enabled ? "enabled" : "disabled"}.`);
     setChosen(new Set());
     state.reload();
@@ -91,7 +92,7 @@ async function listTools(operator, parameters, signal) {
 async function allKeys(filter) {
   const keys = [];
   for (let page = 1; ; page += 1) {
-    const { tools, pagination } = await get("/inventory", { ...filter, page, page_size: MOST_AT_ONCE });
+    const { tools, pagination } = await get("/inventory", { ...filter, page, page_size: MOST_LISTED });
     keys.push(...tools.map((tool) => tool.key));
     if (!pagination.has_next) return keys;
   }
