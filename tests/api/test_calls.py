@@ -190,6 +190,10 @@ async def test_wrong_requests_get_problem_documents_that_name_the_place_and_not_
             ("POST", "/tools/crm__fail/call", {"arguments": "sesame"}, 422, "body.arguments"),
             ("GET", "/tools?page=sesame", None, 422, "query.page"),
             ("GET", "/tools?sort=sesame", None, 422, "query.sort"),
+            ("GET", "/tools?servr=sesame&page=1", None, 422, "query.servr: there is no such parameter"),
+            ("GET", "/tools/crm__fail/related?top=sesame", None, 422, "this endpoint has limit"),
+            ("GET", "/tools/crm__fail?detail=sesame", None, 422, "this endpoint has none"),
+            ("POST", "/search?limit=sesame", {"query": "x"}, 422, "query.limit"),
             ("GET", "/nowhere", None, 404, "Not Found"),
             ("DELETE", "/search", None, 405, "Method Not Allowed"),
         ]

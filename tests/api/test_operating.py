@@ -129,6 +129,7 @@ async def test_activity_shows_who_did_what_newest_first(open_rest, tmp_path):
         for query, count in (("act=call", 2), ("outcome=tool_error", 1), ("tool=CUSTOMERS", 1), ("user=nobody", 0)):
             found = (await served.rest(token, "GET", f"/activity?{query}")).json()
             assert found["pagination"]["total"] == count, query
+            assert found["outcomes"] == ["ok", "tool_error"], query
         (line,) = (await served.rest(token, "GET", "/activity?act=call&page=2&page_size=1")).json()["lines"]
         assert line["tool"] == "crm__list_customers"
         assert (await served.rest(token, "GET", "/stats")).json()["calls"] == {"last": 2, "failed": 1}

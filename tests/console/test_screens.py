@@ -131,8 +131,12 @@ async def test_the_search_lab_explains_why_a_tool_is_not_found(visit, console):
 
 async def test_hits_are_saved_as_a_labelled_row_and_the_set_is_measured_written_and_read(visit, tmp_path):
     await visit.open("search")
-    await visit.page.get_by_label("Request").fill("find mails")
+    await visit.page.get_by_label("Request").fill("open an issue")
     await visit.button("Search").click()
+    await visit.page.get_by_label("right for this request: github__create_issue").check()
+    await visit.page.get_by_role("textbox", name="Request").fill("find mails")
+    await visit.button("Search").click()
+    await expect(visit.page.get_by_text("none right: nothing fits")).to_be_visible()
     await visit.page.get_by_label("right for this request: mail__search_mail").check()
     await visit.button("Save as labelled row").click()
     await visit.page.get_by_role("tab", name="Labelled set").click()
@@ -148,11 +152,33 @@ async def test_hits_are_saved_as_a_labelled_row_and_the_set_is_measured_written_
         "query": "find mails",
         "gold": ["mail__search_mail"],
     }
-    written.write_text('{"id": "2", "query": "delete a branch", "gold": ["github__delete_branch"]}\n')
+    rows = [
+        {"query": "delete a branch", "gold": ["github__delete_branch"]},
+        {"query": "read an issue", "gold": ["mail__send_mail"]},
+    ]
+    written.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     await visit.page.get_by_label("Load a file").set_input_files(written)
-    await expect(visit.row("delete a branch")).to_contain_text("github__delete_branch")
+    await visit.button("Run 3 rows").click()
+    await expect(visit.row("delete a branch").get_by_role("cell").nth(3)).to_have_text("github__delete_branch")
+    await expect(visit.row("read an issue").get_by_role("cell").nth(3)).to_have_text("github__get_issue")
     await visit.row("find mails").get_by_role("button").click()
     await expect(visit.row("find mails")).to_have_count(0)
+    await expect(visit.row("delete a branch")).to_be_visible()
+    written.write_text('{"id": 7, "text": "of another kind"}\n')
+    await visit.page.get_by_label("Load a file").set_input_files(written)
+    await expect(visit.page.get_by_text("This is no queries.jsonl.")).to_be_visible()
+
+
+@pytest.mark.parametrize("left", ["{", '{"a": 1}', '[null, {"query": 1}, {"query": "x", "gold": "y"}]'])
+async def test_what_another_version_left_in_the_browser_breaks_no_screen(visit, left):
+    for name in ("toolscout-labelled", "toolscout-tried"):
+        await visit.page.evaluate("([name, text]) => { localStorage[name] = sessionStorage[name] = text }", [name, left])
+    await visit.page.reload()
+    await visit.open("search")
+    await visit.page.get_by_role("tab", name="Labelled set").click()
+    await expect(visit.page.get_by_text("No labelled rows yet")).to_be_visible()
+    await visit.open("try?tool=mail__send_mail")
+    await expect(visit.button("Call")).to_be_visible()
 
 
 async def test_a_form_made_from_the_schema_calls_a_tool_and_remembers_it(visit, console):
@@ -207,6 +233,18 @@ async def test_calls_appear_as_they_are_made_and_are_filtered(visit, console):
     await console.scout.call_tool("mail__send_mail", {})
     await expect(visit.row("mail__send_mail").filter(has_text="ok")).to_have_count(2)
     await expect(visit.row("github__get_issue")).to_have_count(0)
+    await visit.page.get_by_label("Tool").fill("")
+    await visit.page.get_by_label("Outcome").select_option("tool_error")
+    await expect(visit.row("mail__send_mail")).to_have_count(0)
+    await expect(visit.row("mail__fail_always")).to_have_count(1)
+
+
+async def test_a_call_of_the_last_moment_is_shown_once(visit, console):
+    await console.scout.call_tool("github__delete_branch", {})
+    await visit.open("activity")
+    await console.scout.call_tool("mail__search_mail", {})
+    await expect(visit.row("mail__search_mail")).to_have_count(1)  # by now, the one before it came live too
+    await expect(visit.row("github__delete_branch")).to_have_count(1)
 
 
 async def test_a_changed_definition_is_shown_with_its_difference_and_approved(visit, console):

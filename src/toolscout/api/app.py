@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
@@ -14,6 +14,7 @@ from toolscout.api.callers import RequesterResolver
 from toolscout.api.event_routes import EventStreams
 from toolscout.api.openapi import complete_description
 from toolscout.api.problems import RefusalProblems, add_problem_handlers
+from toolscout.api.query_parameters import check_parameters
 from toolscout.api.server_editor import ServerEditor
 from toolscout.api.writes import Writes
 from toolscout.scout import Scout
@@ -53,7 +54,7 @@ class RestApi:
         app.state.streams = self._streams = EventStreams()
         app.include_router(discovery_routes.quick_router, prefix=PREFIX)
         for module in (discovery_routes, tool_routes, server_routes, operator_routes, event_routes):
-            app.include_router(module.router, prefix=PREFIX)
+            app.include_router(module.router, prefix=PREFIX, dependencies=[Depends(check_parameters)])
         app.include_router(semantic_search.router)
         add_problem_handlers(app)
         complete_description(app)

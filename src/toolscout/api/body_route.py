@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 
 from toolscout.api.callers import RequesterResolver
+from toolscout.api.query_parameters import check_parameters
 
 
 class BodyRoute(APIRoute):
@@ -27,6 +28,7 @@ class BodyRoute(APIRoute):
         async def handle(request: Request) -> Response:
             resolver: RequesterResolver = request.app.state.requesters
             who = resolver.of(request)
+            await check_parameters(request)
             if not request.headers.get("content-type", "").startswith("application/json"):
                 raise RequestValidationError([{"loc": ("header", "content-type"), "msg": "must be application/json"}])
             try:

@@ -134,11 +134,12 @@ async def list_activity(
 ) -> Response:
     """Return lines of the audit log of this gateway, newest first: who called what, the shape of the arguments, when.
 
-    Only the end of a long log is read.
+    Only the end of a long log is read. `outcomes` are those that occur there, in any line.
     """
     activity: Activity = request.app.state.activity
     lines = await activity.last(ActivityFilter(tenant=tenant, user=user, tool=tool, act=act, outcome=outcome))
-    return page_answer(request, "lines", lines, page, page_size, recorded=activity.recorded)
+    more = {"recorded": activity.recorded, "outcomes": activity.outcomes()}
+    return page_answer(request, "lines", lines, page, page_size, **more)
 
 
 @router.post("/eval", responses=response_bodies.FIGURES, summary="Measure retrieval quality")

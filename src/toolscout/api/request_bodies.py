@@ -141,7 +141,7 @@ class LabelledRow(Body):
 class EvaluateBody(Body):
     """A labelled set to measure on the catalogue as it is."""
 
-    rows: Annotated[list[LabelledRow], Field(min_length=1, max_length=500)]
+    rows: Annotated[list[LabelledRow], Field(min_length=1, max_length=10_000)]
     ranker: Name | None = None
     k: Annotated[int, Field(ge=1, le=100)] = 10
     lenient: bool = False

@@ -283,6 +283,7 @@ class ActivityBody(ListBody):
 
     lines: list[dict[str, Any]]
     recorded: bool
+    outcomes: list[str]
 
 
 class FeedbackRecordedBody(Shape):

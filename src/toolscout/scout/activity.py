@@ -55,6 +55,10 @@ class Activity:
         await asyncio.to_thread(self._read_new)
         return [line for line in reversed(self._lines) if narrow.fits(line)]
 
+    def outcomes(self) -> list[str]:
+        """Return how the calls ended of which lines were read."""
+        return sorted({str(line["outcome"]) for line in tuple(self._lines) if line.get("outcome")})
+
     async def after(self, count: int | None, narrow: ActivityFilter) -> tuple[list[dict[str, Any]], int]:
         """Return the lines that were read after the first `count`, oldest first, and how many were read until now.
 

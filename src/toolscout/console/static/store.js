@@ -22,6 +22,16 @@ export function store(value) {
   };
 }
 
+// What was kept in the browser under a name. Anything else that is there, as by another version, counts as nothing.
+export function kept(storage, place, fits) {
+  try {
+    const items = JSON.parse(storage.getItem(place) || "[]");
+    return items.filter(fits);
+  } catch {
+    return [];
+  }
+}
+
 // Loads something, and again when one of `inputs` changes. The answer to an older request never replaces a newer one.
 export function useLoad(load, inputs) {
   const [state, setState] = useState({ data: null, error: null, loading: true });

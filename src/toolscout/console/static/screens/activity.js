@@ -8,14 +8,13 @@ import { Badge, Empty, Field, Header, Loaded, Table } from "../ui.js";
 import { clock, duration, plain } from "../text.js";
 
 const SHOWN = 200;
-const OUTCOMES = ["ok", "tool_error", "tool_not_found", "not_allowed", "limit", "timeout", "server_unavailable"];
 
 export function ActivityScreen() {
   const [filter, setFilter] = useState(route.get().parameters);
   const [fresh, setFresh] = useState([]);
   const [paused, setPaused] = useState(false);
   const state = useLoad(
-    (signal) => { setFresh([]); return get("/activity", { limit: SHOWN, ...filter }, signal); },
+    (signal) => { setFresh([]); return get("/activity", { page_size: SHOWN, ...filter }, signal); },
     [filter.tool, filter.user, filter.act, filter.outcome],
   );
   const take = useCallback(
@@ -23,6 +22,7 @@ export function ActivityScreen() {
     [filter, paused],
   );
   useActivity(take);
+  const outcomes = new Set([...(state.data?.outcomes || []), ...fresh.map((line) => line.outcome), filter.outcome].filter(Boolean));
   const change = (name) => (event) => {
     const next = { ...filter, [name]: event.target.value };
     setFilter(next);
@@ -37,14 +37,20 @@ export function ActivityScreen() {
       <${Field} label="What">${(id) => html`<select id=${id} value=${filter.act || ""} onChange=${change("act")}>
         <option value="">Everything</option><option value="call">Calls</option></select>`}<//>
       <${Field} label="Outcome">${(id) => html`<select id=${id} value=${filter.outcome || ""} onChange=${change("outcome")}>
-        <option value="">Any</option>${OUTCOMES.map((name) => html`<option>${name}</option>`)}</select>`}<//>
+        <option value="">Any</option>${[...outcomes].sort().map((name) => html`<option>${name}</option>`)}</select>`}<//>
     </form>
     <${Loaded} state=${state}>${({ lines, recorded }) => {
-      const all = [...fresh, ...lines].slice(0, SHOWN);
+      const listed = new Set(lines.map(identity));
+      const all = [...fresh.filter((line) => !listed.has(identity(line))), ...lines].slice(0, SHOWN);
       if (!recorded) return html`<${Empty} title="No audit log is kept">Set TOOLSCOUT_AUDIT to a file.<//>`;
       if (!all.length) return html`<${Empty} title="Nothing yet">Calls appear here as they are made.<//>`;
       return html`<${CallTable} lines=${all} label="Activity" />`;
     }}<//>`;
+}
+
+// A line has no number, but its time and duration are exact. One of the last moment may come with the list and live.
+function identity(line) {
+  return JSON.stringify(line);
 }
 
 function fits(line, filter) {
@@ -54,7 +60,7 @@ function fits(line, filter) {
 
 export function CallTable({ lines, label }) {
   return html`<${Table} label=${label} head=${["Time", "What", "Who", "Arguments", "Took", "Outcome"]}>
-    ${lines.map((line) => html`<tr key=${`${line.at} ${line.act} ${line.tool} ${line.ms}`}>
+    ${lines.map((line) => html`<tr key=${identity(line)}>
       <td class="nowrap" title=${line.at}><time datetime=${line.at}>${clock(line.at)}</time></td>
       <td class="key">${line.tool ? html`<a href=${link("try", { tool: line.tool })}>${plain(line.tool)}</a>` : plain(line.act)}
         ${line.tool && line.act !== "call" && html` <small>${plain(line.act)}</small>`}</td>

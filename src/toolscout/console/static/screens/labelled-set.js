@@ -2,12 +2,12 @@
 // `toolscout eval` (queries.jsonl).
 import { html, useState } from "../html.js";
 import { post } from "../api.js";
-import { store } from "../store.js";
+import { kept, store } from "../store.js";
 import { Action, Badge, Empty, Table, say } from "../ui.js";
 import { count, plain } from "../text.js";
 
 const PLACE = "toolscout-labelled";
-const rows = store(JSON.parse(localStorage.getItem(PLACE) || "[]"));
+const rows = store(numbered(kept(localStorage, PLACE, isRow)));
 const FIGURES = {
   "ndcg@10": "order of the first ten",
   "recall@1": "right tool first",
@@ -19,13 +19,37 @@ const FIGURES = {
   p50_ms: "median, in ms",
 };
 
+function isRow(row) {
+  return typeof row?.query === "string" && [row.gold, row.also ?? []].every((keys) => Array.isArray(keys) && keys.every((key) => typeof key === "string"));
+}
+
+// Gives an id to each row that has none, or one that a row before it has.
+function numbered(list) {
+  const taken = new Set(list.map((row) => row.id).filter((id) => id !== undefined).map(String));
+  const seen = new Set();
+  let next = 0;
+  return list.map((row) => {
+    let id = row.id === undefined ? "" : String(row.id);
+    while (!id || seen.has(id)) {
+      next += 1;
+      id = taken.has(String(next)) ? "" : String(next);
+    }
+    seen.add(id);
+    return { ...row, id };
+  });
+}
+
 function keep(next) {
-  rows.set(next);
-  localStorage.setItem(PLACE, JSON.stringify(next));
+  rows.set(numbered(next));
+  try {
+    localStorage.setItem(PLACE, JSON.stringify(rows.get()));
+  } catch {
+    say("This browser keeps no more rows. Download them.", "bad");
+  }
 }
 
 export function saveRow({ query, gold }) {
-  keep([...rows.get().filter((row) => row.query !== query), { id: String(Date.now()), query, gold }]);
+  keep([...rows.get().filter((row) => row.query !== query), { query, gold }]);
 }
 
 export function LabelledSet({ ranker }) {
@@ -40,10 +64,13 @@ export function LabelledSet({ ranker }) {
     URL.revokeObjectURL(url);
   };
   const load = async (event) => {
-    const text = await event.target.files[0].text();
+    const [file] = event.target.files;
+    event.target.value = ""; // so that the same file can be loaded again
+    const text = await file.text();
     try {
       const read = text.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
-      keep([...set, ...read.map((row) => ({ id: String(row.id), query: row.query, gold: row.gold, ...(row.also && { also: row.also }) }))]);
+      if (!read.every(isRow)) throw new SyntaxError();
+      keep([...set, ...read.map(({ id, query, gold, also }) => ({ id, query, gold, ...(also && { also }) }))]);
     } catch {
       say("This is no queries.jsonl.", "bad");
     }

@@ -73,7 +73,7 @@ function Categories({ items }) {
 }
 
 function Recent() {
-  const state = useLoad((signal) => get("/activity", { act: "call", limit: CALLS }, signal), []);
+  const state = useLoad((signal) => get("/activity", { act: "call", page_size: CALLS }, signal), []);
   return html`<section aria-labelledby="recent"><h2 id="recent">Last calls <a href=${link("activity")}>all</a></h2>
     <${Loaded} state=${state}>${({ lines, recorded }) =>
       lines.length

@@ -36,7 +36,7 @@ export function SearchLab() {
     setError(null);
     try {
       const answer = await post("/search", body(request, request.ranker));
-      setAsked({ request, answer });
+      setAsked((before) => ({ request, answer, number: (before?.number ?? 0) + 1 }));
       replace("search", { query: request.query });
       if (tab === "set") setTab("hits");
     } catch (problem) {
@@ -65,21 +65,19 @@ export function SearchLab() {
     <${Tabs} label="Results" tabs=${tabs} chosen=${tab} choose=${setTab} />
     ${tab === "set" ? html`<${LabelledSet} ranker=${request.ranker} />`
       : !asked ? html`<${Empty} title="Ask for something">You see what agents are shown, and every part of each score.<//>`
-      : tab === "hits" ? html`<${Hits} asked=${asked} operator=${operator} />`
-      : tab === "rankers" ? html`<${Rankers} key=${asked.request.query} request=${asked.request} />`
-      : html`<${WhyNot} key=${asked.request.query} request=${asked.request} />`}`;
+      : tab === "hits" ? html`<${Hits} key=${asked.number} asked=${asked} operator=${operator} />`
+      : tab === "rankers" ? html`<${Rankers} key=${asked.number} request=${asked.request} />`
+      : html`<${WhyNot} key=${asked.number} request=${asked.request} />`}`;
 }
 
 function body(request, ranker) {
-  const groups = request.groups.split(",").map((name) => name.trim()).filter(Boolean);
-  return {
-    query: request.query, limit: Number(request.limit), explain: true, detail: "brief",
-    ...(ranker && { ranker }), ...acting(request), ...(groups.length && { groups }),
-  };
+  return { query: request.query, limit: Number(request.limit), explain: true, detail: "brief", ...narrowed(request, ranker) };
 }
 
-function acting({ user, tenant }) {
-  return { ...(user && { user }), ...(tenant && { tenant }) };
+// Who asks, and which ranker answers.
+function narrowed({ user, tenant, groups }, ranker) {
+  const names = groups.split(",").map((name) => name.trim()).filter(Boolean);
+  return { ...(ranker && { ranker }), ...(user && { user }), ...(tenant && { tenant }), ...(names.length && { groups: names }) };
 }
 
 function Hits({ asked, operator }) {
@@ -160,9 +158,8 @@ function WhyNot({ request }) {
     event?.preventDefault();
     setKey(name);
     setError(null);
-    const groups = request.groups.split(",").map((item) => item.trim()).filter(Boolean);
     try {
-      setFound(await post("/explain", { query: request.query, key: name, groups, ...acting(request) }));
+      setFound(await post("/explain", { query: request.query, key: name, ...narrowed(request, request.ranker) }));
     } catch (problem) {
       setError(problem);
     }

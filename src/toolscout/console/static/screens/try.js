@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../html.js";
 import { get, part, post } from "../api.js";
 import { go, route } from "../router.js";
-import { useLoad } from "../store.js";
+import { kept, useLoad } from "../store.js";
 import { Badge, Empty, Field, Header, Loaded, Problem, Tabs } from "../ui.js";
 import { clock, duration, plain, pretty } from "../text.js";
 import { SchemaForm, initial, prune } from "./schema-form.js";
@@ -45,7 +45,7 @@ function Call({ tool }) {
   const [busy, setBusy] = useState(false);
   const [result, setResult] = useState(null);
   const [error, setError] = useState(null);
-  const [history, setHistory] = useState(() => JSON.parse(sessionStorage.getItem(PLACE) || "[]"));
+  const [history, setHistory] = useState(() => kept(sessionStorage, PLACE, (item) => item?.tool && item.arguments));
   const switchTo = (next) => {
     if (next === "json") setText(JSON.stringify(prune(values, tool.input_schema), null, 2));
     else try { setValues(JSON.parse(text || "{}")); } catch { /* the form keeps what it had */ }
