@@ -186,6 +186,10 @@ class AuditError(CallError):
     code = "audit_unavailable"
 
 
+OUTCOME_UNKNOWN = "unknown"
+"""What `details["outcome"]` is if a server went away during a call, which may have taken effect."""
+
+
 class ServerUnavailableError(CallError):
     """The server cannot be reached, or stopped during the call."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from guarded import Guarded
 from scripted import Call, text
-from toolscout.errors import CallTimeoutError
+from toolscout.errors import OUTCOME_UNKNOWN, CallTimeoutError, ServerUnavailableError, SignInRequiredError
 from toolscout.policy.policy_file import parse_policy
 
 PROBLEM = "application/problem+json"
@@ -154,6 +154,38 @@ async def test_a_call_whose_outcome_is_unknown_is_not_repeated_and_one_over_a_li
         assert (await call(served, ann, "crm__list_customers", Idempotency_Key="k2")).status_code == 429
         served.scout.access.apply_policy(None)
         assert (await call(served, ann, "crm__list_customers", Idempotency_Key="k2")).status_code == 200
+
+
+async def test_only_what_may_have_been_carried_out_is_answered_from_memory(open_rest):
+    async with open_rest() as served:
+        token = await served.operator()
+        crm = next(server for server in served.servers if server.key == "crm")
+        failing: dict[str, Exception] = {
+            "refused": SignInRequiredError("sign in first"),
+            "down": ServerUnavailableError("it is down; nothing was sent"),
+            "gone": ServerUnavailableError("it went away", details={"outcome": OUTCOME_UNKNOWN}),
+        }
+        statuses = {}
+
+        async def succeed(_call: Call) -> Any:
+            return text("now it works")
+
+        for name, error in failing.items():
+
+            async def fail(_call: Call, error: Exception = error) -> Any:
+                raise error
+
+            crm.answers["fail"] = fail
+            before = await call(served, token, "crm__fail", Idempotency_Key=name)
+            crm.answers["fail"] = succeed
+            after = await call(served, token, "crm__fail", Idempotency_Key=name)
+            statuses[name] = (before.status_code, after.status_code)
+        assert statuses == {"refused": (424, 200), "down": (503, 200), "gone": (503, 503)}
+        key = ["crm__list_customers"]
+        await served.rest(token, "POST", "/tools/switch", {"keys": key, "enabled": False})
+        assert (await call(served, token, *key, Idempotency_Key="k")).status_code == 404
+        await served.rest(token, "POST", "/tools/switch", {"keys": key, "enabled": True})
+        assert (await call(served, token, *key, Idempotency_Key="k")).status_code == 200
 
 
 async def test_feedback_is_recorded_without_the_text_of_the_request(open_rest, tmp_path):

@@ -113,7 +113,7 @@ async def test_servers_are_added_changed_switched_and_removed_and_stay_so(tmp_pa
     assert "either" not in file.read_text()
     acts = [json.loads(line) for line in audit.read_text().splitlines()]
     by_olga = [(line["act"], line["server"]) for line in acts if line["act"].startswith("servers.")]
-    done = ("add", "change", "disable", "enable", "restart", "remove")
+    done = ("add", "change", "disable", "enable", "restart", "refresh", "remove")
     assert by_olga == [(f"servers.{name}", "either") for name in done]
     assert all(line["by"].startswith("local/olga key ") for line in acts if line["act"].startswith("servers."))
     assert "sesame" not in audit.read_text()

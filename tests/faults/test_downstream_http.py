@@ -173,5 +173,6 @@ async def test_an_error_with_the_code_of_a_lost_connection_is_the_servers_own(se
 @guarantee("fault:crash")
 async def test_a_broken_event_stream_leaves_the_outcome_unknown(server):
     async with opened(web(server)) as here:
-        with pytest.raises(ServerUnavailableError, match="its outcome is not known"):
+        with pytest.raises(ServerUnavailableError, match="its outcome is not known") as caught:
             await here.call("web", "half_events")
+        assert caught.value.details == {"outcome": "unknown"}

@@ -98,6 +98,7 @@ async def refresh_server(key: Key, who: Operator) -> Response:
     """List the tools of a server again, in the background."""
     await _find(key, who)
     who.scout.servers.list_again(key)
+    who.scout.access.record_act("servers.refresh", key)
     return json_answer({"changed": [key]})
 
 

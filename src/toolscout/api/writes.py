@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 
 from cachetools import TTLCache
@@ -11,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolscout.api.callers import CONSOLE_OPERATOR
 from toolscout.api.problems import problem
-from toolscout.errors import ConflictError, InvalidValueError
+from toolscout.errors import OUTCOME_UNKNOWN, ConflictError, InvalidValueError
 from toolscout.gateway.identity import verified_caller
 from toolscout.models import Caller
 
@@ -26,7 +27,8 @@ LONGEST_KEY = 255
 
 _ENTRY_BYTES = 1_000
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_NOTHING_DONE = frozenset({401, 403, 413, 429})
+_REFUSED = range(400, 500)
+_UNAVAILABLE = 503
 _TOO_LARGE = 413
 
 Place = tuple[object, ...]
@@ -46,6 +48,15 @@ class _Write:
         return int(self.answer[0]["status"]) if self.answer else 0
 
     @property
+    def may_be_done(self) -> bool:
+        """Whether it may have had an effect, so that it must not be done again."""
+        if self.status == _UNAVAILABLE:
+            text = b"".join(message.get("body", b"") for message in self.answer)
+            details = json.loads(text or b"{}").get("error", {}).get("details") or {}
+            return details.get("outcome") == OUTCOME_UNKNOWN
+        return self.status not in _REFUSED
+
+    @property
     def size(self) -> int:
         """How much memory it takes, about."""
         return _ENTRY_BYTES + sum(len(message.get("body", b"")) for message in self.answer)
@@ -55,8 +66,8 @@ class Writes:
     """Middleware that reads the body of a write, and answers a write that is repeated from memory.
 
     A key belongs to its caller and to a method and path. With another body it is refused, and while its request is
-    under way too. A write that failed may have had an effect, so it is not done again either, unless the answer says
-    that nothing was done. Each process remembers the writes that it has done itself.
+    under way too. A write whose outcome is unknown is not done again either. One that was refused, or that did not reach
+    its server, is done when it is repeated. Each process remembers the writes that it has done itself.
     """
 
     def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
@@ -116,9 +127,9 @@ class Writes:
         finally:
             del self._running[place]
             write.answer, write.done = messages, True
-            if write.size > KEPT_BYTES // 100:
-                write.answer = []
-            if write.status not in _NOTHING_DONE:
+            if write.may_be_done:
+                if write.size > KEPT_BYTES // 100:
+                    write.answer = []
                 self._done[place] = write
 
 

@@ -12,7 +12,7 @@ from toolscout.downstream.http_client import UNREACHABLE
 from toolscout.downstream.in_flight import SentByServer
 from toolscout.downstream.process import TOO_LONG
 from toolscout.downstream.session import Session
-from toolscout.errors import CallError, CallTimeoutError, ServerUnavailableError, SignInRequiredError
+from toolscout.errors import OUTCOME_UNKNOWN, CallError, CallTimeoutError, ServerUnavailableError, SignInRequiredError
 
 _MAX_MESSAGE = 8_000
 _MAX_DATA_BYTES = 65_536
@@ -72,6 +72,7 @@ def to_call_error(title: str, error: MCPError, session: Session) -> CallError:
         return ServerUnavailableError(
             f"{title} went away during the call ({reason}); the call was sent once, its outcome is not known",
             hint=_CHECK_EFFECT,
+            details={"outcome": OUTCOME_UNKNOWN},
         )
     if error.code == TOO_LONG:
         return CallError(
