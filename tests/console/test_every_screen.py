@@ -84,12 +84,16 @@ async def page(browser: Any, demo: ConsoleGateway) -> AsyncIterator[Any]:
     )
     context.set_default_timeout(PATIENCE_MS)
     page = await context.new_page()
+    logged: list[str] = []
+    page.on("console", lambda message: logged.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: logged.append(str(error)))
     axe = npm_package(*AXE) / "node_modules" / "axe-core" / "axe.min.js"
     await context.add_init_script(path=axe)
     await page.goto(demo.link())
     await page.locator("main h1").wait_for()
     yield page
     await context.close()
+    assert logged == []
 
 
 async def show(page: Any, demo: ConsoleGateway, screen: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.authentication import AuthenticationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -94,11 +95,22 @@ class Console:
             Route(_CALLBACK, self._finish_login, methods=["GET"]),
         ]
 
-    async def _ways(self, _request: Request) -> Response:
-        """Say how people sign in."""
-        return json_response(
-            {"key": self._authentication is not None, "issuer": self._login.issuer if self._login else None}
-        )
+    async def _ways(self, request: Request) -> Response:
+        """Say whether somebody is signed in, and how people sign in."""
+        body = {"key": self._authentication is not None, "issuer": self._login.issuer if self._login else None}
+        return json_response({**body, "signed_in": await self._is_signed_in(request)})
+
+    async def _is_signed_in(self, request: Request) -> bool:
+        authorization = self._sessions.authorization(request)
+        if self._authentication is None or authorization is None or authorization == LOCAL:
+            return authorization == LOCAL and self._authentication is None
+        try:
+            await self._verify(authorization.removeprefix("Bearer "))
+        except AuthError:
+            return False
+        except AuthenticationError:  # keys cannot be looked up now, as the next request of the page is told
+            pass
+        return True
 
     async def _sign_in(self, request: Request) -> Response:
         """Begin a session with the key of the request, which was verified, or with the token of a link."""

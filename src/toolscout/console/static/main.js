@@ -40,13 +40,13 @@ function Page() {
     setState("in");
     live.start();
   };
-  const load = async () => {
+  // Where nobody needs a key, the local user may also go on without a session, which makes them the operator.
+  const load = async ({ asAnyone = false } = {}) => {
     try {
+      const session = await (await send("GET", "/console/session")).json();
+      if (!session.signed_in && !asAnyone) return setState("out");
       me.set(await get("/caller"));
-      const ways = await (await send("GET", "/console/session")).json();
-      // Where nobody needs a key, only a link makes the local user the operator.
-      if (me.get().operator || ways.key) enter();
-      else setState("out");
+      enter();
     } catch (error) {
       if (error.status !== 401) say(error.message, "bad");
       setState("out");
@@ -58,12 +58,12 @@ function Page() {
       setState("out");
     };
     addEventListener("signed-out", signedOut);
-    useLink().then(load);
+    useLink().then(() => load());
     return () => removeEventListener("signed-out", signedOut);
   }, []);
   return html`
     ${state === "in" && html`<${Frame} out=${() => setState("out")} />`}
-    ${state === "out" && html`<${SignIn} signedIn=${load} goOn=${enter} />`}
+    ${state === "out" && html`<${SignIn} signedIn=${() => load()} goOn=${() => load({ asAnyone: true })} />`}
     <${Toasts} />`;
 }
 
