@@ -47,6 +47,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("data", "rules and word lists that are shipped as files"),
         Package("sample", "a small bundled catalogue"),
         Package("jsonrpc_lines", "JSON-RPC messages, one a line, over a pipe"),
+        Package("compact_json", "values as compact JSON, and how many bytes that has"),
         Package("parameter_names", "what other systems call a parameter"),
         Package("settings", "every limit and default, one environment variable each", "errors"),
         Package("token_cipher", "encryption of tokens at rest", "errors settings"),
@@ -94,7 +95,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "execution",
             "a key and arguments to a result",
-            "arguments errors models policy ports schema_cost suggestions telemetry",
+            "arguments compact_json errors models policy ports schema_cost suggestions telemetry",
         ),
     ),
     "Centre": (
@@ -110,7 +111,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "gateway",
             "the MCP server for agents",
-            "config errors jsonrpc_lines loopback mcp_tools models policy ports scout settings telemetry text "
+            "compact_json config errors jsonrpc_lines loopback mcp_tools models policy ports scout settings telemetry text "
             "tool_keys",
         ),
         Package(

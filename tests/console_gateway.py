@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,7 @@ class ConsoleGateway:
     console: Console
     definitions: Definitions
     config: Path
+    reload: Callable[[], Awaitable[None]]
     calls: list[tuple[str, str, Any]] = field(default_factory=list)
 
     def link(self) -> str:
@@ -113,7 +114,7 @@ async def console_gateway(
         await reload()
         await stack.enter_async_context(serve_in_background(app, listener))
         stack.callback(rest.end_streams)  # before the server stops
-        running = ConsoleGateway(f"http://127.0.0.1:{port}", scout, console, lists, config, calls)
+        running = ConsoleGateway(f"http://127.0.0.1:{port}", scout, console, lists, config, reload, calls)
 
         def listed_all() -> bool:
             return set(lists) <= set(scout.servers.ready())

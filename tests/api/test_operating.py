@@ -59,6 +59,11 @@ async def test_a_quarantined_tool_is_shown_with_its_evidence_and_approved_as_it_
         row = (await served.rest(token, "GET", "/inventory?state=withheld")).json()["tools"]
         assert [item["key"] for item in row] == ["crm__list_invoices"]
         assert (await served.rest(token, "GET", "/stats")).json()["changes_waiting"] == 1
+        (row,) = (await served.rest(token, "GET", "/servers")).json()["servers"]
+        assert row["waiting"] == 1
+        assert "waiting" not in (await served.rest(ann, "GET", "/servers/crm")).json()
+        assert (await served.rest(token, "GET", "/changes?server=other")).json()["changes"] == []
+        assert len((await served.rest(token, "GET", "/changes?server=crm")).json()["changes"]) == 1
         why = await served.rest(token, "POST", "/explain", {"query": "list invoices", "key": "crm__list_invoices"})
         assert why.json()["reason"].startswith("it is held back: override")
         unseen = await served.rest(token, "POST", "/changes", {"keys": ["crm__list_invoices"], "verdict": "approved"})
@@ -132,7 +137,13 @@ async def test_activity_shows_who_did_what_newest_first(open_rest, tmp_path):
             assert found["outcomes"] == ["ok", "tool_error"], query
         (line,) = (await served.rest(token, "GET", "/activity?act=call&page=2&page_size=1")).json()["lines"]
         assert line["tool"] == "crm__list_customers"
-        assert (await served.rest(token, "GET", "/stats")).json()["calls"] == {"last": 2, "failed": 1}
+        assert line["bytes"] == len(b'{"content":[{"type":"text","text":"got {}"}]}')
+        stats = (await served.rest(token, "GET", "/stats")).json()
+        assert (stats["calls"], stats["tokens_saved"]) == ({"last": 2, "failed": 1}, 0)
+        found = (await served.rest(ann, "POST", "/search", {"query": "list customers"})).json()
+        saved = (await served.rest(token, "GET", "/stats")).json()["tokens_saved"]
+        assert saved == found["metadata"]["tokens_saved"] > 0
+        assert "tokens_saved" not in (await served.rest(ann, "GET", "/stats")).json()
 
 
 async def test_without_an_audit_log_activity_says_so(open_rest):

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantees import guarantee
-from toolscout.gateway.result_store import byte_size, result_json
+from toolscout.compact_json import byte_size
 from toolscout.gateway.result_store import cut_result as cut
+from toolscout.gateway.result_store import result_json
 
 pytestmark = guarantee("fault:huge")
 

@@ -19,6 +19,7 @@ from toolscout.models import ApiKey, Caller, Scope
 from toolscout.retrieval_metrics import LabelledQuery, summarize
 from toolscout.scout.activity import Activity, ActivityFilter
 from toolscout.scout.evaluation import measure_queries
+from toolscout.tool_keys import split_key
 
 router = APIRouter(tags=["operating"])
 
@@ -41,13 +42,20 @@ async def list_changes(
     request: Request,
     who: Operator,
     tenant: Tenant = None,
+    server: Word = None,
     decided: Annotated[bool, Query(description="also tools that were kept out and have not changed since")] = False,
     page: Page = 1,
     page_size: PageSize = 100,
 ) -> Response:
     """List tools whose definition changed since it was first seen or approved, and tools in quarantine."""
     changes = await who.scout.decisions.inventory.changes()
-    rows = [item for item in changes if tenant in (None, item.scope.tenant) and (decided or item.waits)]
+    rows = [
+        item
+        for item in changes
+        if tenant in (None, item.scope.tenant)
+        and server in (None, split_key(item.key)[0])
+        and (decided or item.waits)
+    ]
     return page_answer(request, "changes", [change_row(item) for item in rows], page, page_size)
 
 
@@ -186,6 +194,7 @@ async def get_stats(request: Request, who: Anyone) -> Response:
         activity: Activity = request.app.state.activity
         lines = await activity.last(ActivityFilter(act="call"))
         body["changes_waiting"] = sum(item.waits for item in await who.scout.decisions.inventory.changes())
+        body["tokens_saved"] = int(who.scout.metrics.tokens_saved.total)
         body["calls"] = {"last": len(lines), "failed": sum(line.get("outcome") != "ok" for line in lines)}
     return tagged_answer(request, body)
 

@@ -212,6 +212,7 @@ class ServerStateBody(Shape):
     detail: str | None = None
     protocol: str | None = None
     since: float | None = None
+    waiting: int | None = None
     transport: Literal["stdio", "http", "sse"] | None = None
     command: str | None = None
     source: str | None = None
@@ -318,6 +319,7 @@ class StatsBody(Shape):
     tenant: str
     user: str | None
     changes_waiting: int | None = None
+    tokens_saved: int | None = None
     calls: dict[str, int] | None = None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolscout.compact_json import byte_size
 from toolscout.errors import (
     DefinitionChangedError,
     NotAllowedError,
@@ -59,7 +60,7 @@ class CallPipeline:
 
         A key that does not exist and one that the caller may not see raise the same error.
         """
-        started, tool, outcome = time.perf_counter(), None, "cancelled"
+        started, tool, result, outcome = time.perf_counter(), None, None, "cancelled"
         with span("execute_tool", {"gen_ai.operation.name": "execute_tool"}) as current:
             try:
                 tool = (await self.store.tools(caller, [key])).get(key)
@@ -86,7 +87,7 @@ class CallPipeline:
                 outcome = "error"
                 raise
             finally:
-                self._write_audit(caller, key, tool, arguments, outcome, started)
+                self._write_audit(caller, key, tool, arguments, result, outcome, started)
 
     async def _check_and_send(
         self,
@@ -134,7 +135,14 @@ class CallPipeline:
             )
 
     def _write_audit(
-        self, caller: Caller, key: str, tool: Tool | None, arguments: Any, outcome: str, started: float
+        self,
+        caller: Caller,
+        key: str,
+        tool: Tool | None,
+        arguments: Any,
+        result: CallResult | None,
+        outcome: str,
+        started: float,
     ) -> None:
         self.audit.write_call(
             caller,
@@ -145,6 +153,7 @@ class CallPipeline:
             outcome=outcome,
             ms=(time.perf_counter() - started) * 1_000,
             arguments=shape_of(arguments, tool.input_schema if tool else {}),
+            result_bytes=None if result is None else byte_size(result.result),
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from toolscout.gateway.result_store import byte_size, compact_json
+from toolscout.compact_json import byte_size, compact_json
 from toolscout.models import Answer, Detail, ToolMatch, answer_text
 from toolscout.text import tokens_of
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from cachetools import LRUCache, TTLCache
 
+from toolscout.compact_json import byte_size
 from toolscout.errors import CallError, InvalidValueError, ToolscoutError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.identity import Owner, owner_of
-from toolscout.gateway.result_store import byte_size
 from toolscout.models import Caller, Scope
 from toolscout.policy.policy_file import ItemKind
 from toolscout.policy.server_items import ServerItem

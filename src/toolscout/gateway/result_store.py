@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -11,9 +10,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-import pydantic_core
 from cachetools import TTLCache
 
+from toolscout.compact_json import byte_size, compact_json
 from toolscout.gateway.identity import Owner, owner_of
 from toolscout.models import Caller
 
@@ -51,19 +50,6 @@ class ResultStore:
         stored = self._results.get(uri)
         mine = stored is not None and stored.owner == owner_of(caller)
         return stored.text.decode("utf-8", "replace") if stored is not None and mine else None
-
-
-def byte_size(value: Any) -> int:
-    """Count the bytes of a value as compact JSON."""
-    return len(compact_json(value))
-
-
-def compact_json(value: Any) -> bytes:
-    """Write a value as compact JSON."""
-    try:
-        return pydantic_core.to_json(value, inf_nan_mode="null")
-    except ValueError:  # for instance half of a surrogate pair, which the other writer is slower to write
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def result_json(result: Mapping[str, Any]) -> bytes:

@@ -108,10 +108,11 @@ class AuditLog:
         outcome: str,
         ms: float,
         arguments: Any,
+        result_bytes: int | None = None,
     ) -> None:
         """Write the line of a call. `arguments` is the shape of the arguments, without their values.
 
-        `server` is the slug of the server, or "" if the tool does not exist for the caller.
+        `result_bytes` is the size of the result as JSON, or None if there is none or it passed through unread. `server` is the slug of the server, or "" if the tool does not exist for the caller.
         """
         self._metrics.record_call(server, outcome, ms)
         self.write(
@@ -124,6 +125,7 @@ class AuditLog:
             decision="refused" if refused else "allowed",
             outcome=outcome,
             ms=round(ms, 3),
+            bytes=result_bytes,
             arguments=arguments,
         )
 

@@ -52,6 +52,11 @@ class Counter(Metric):
         """Count an event."""
         self._numbers[values] = self._numbers.get(values, 0) + by
 
+    @property
+    def total(self) -> float:
+        """The sum over all combinations of label values."""
+        return sum(self._numbers.values())
+
     def set_all(self, numbers: Mapping[Values, float]) -> None:
         """Take numbers that are counted elsewhere. Series that are not among them end."""
         self._numbers = dict(numbers)

@@ -1,6 +1,6 @@
 // The parts that all screens are made of.
 import { html, useEffect, useId, useRef, useState } from "./html.js";
-import { plain } from "./text.js";
+import { number, plain } from "./text.js";
 import { store } from "./store.js";
 
 const toasts = store([]);
@@ -144,4 +144,15 @@ export function Table({ label, head, children }) {
       <tbody>${children}</tbody>
     </table>
   </div>`;
+}
+
+// The buttons that turn the pages of a list. A list that fits on one has none.
+export function Pages({ page, total, size, setPage }) {
+  const last = Math.max(1, Math.ceil(total / size));
+  if (last === 1) return null;
+  return html`<span class="pages">
+    <button type="button" class="small" disabled=${page <= 1} onClick=${() => setPage(page - 1)} aria-label="Previous page">\u2039</button>
+    ${number((page - 1) * size + 1)}\u2013${number(Math.min(page * size, total))}
+    <button type="button" class="small" disabled=${page >= last} onClick=${() => setPage(page + 1)} aria-label="Next page">\u203a</button>
+  </span>`;
 }

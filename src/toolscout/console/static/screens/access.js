@@ -2,13 +2,15 @@
 import { html, useState } from "../html.js";
 import { get, part, post } from "../api.js";
 import { useLoad } from "../store.js";
-import { Action, Badge, Confirm, Copied, Dialog, Empty, Field, Header, Loaded, Problem, Table } from "../ui.js";
-import { date, plain } from "../text.js";
+import { Action, Badge, Confirm, Copied, Dialog, Empty, Field, Header, Loaded, Pages, Problem, Table } from "../ui.js";
+import { count, date, plain } from "../text.js";
 
+const PAGE = 50;
 const KINDS = { good: "ok", expired: "warn", revoked: "" };
 
 export function Access() {
-  const keys = useLoad((signal) => get("/keys", {}, signal), []);
+  const [page, setPage] = useState(1);
+  const keys = useLoad((signal) => get("/keys", { page, page_size: PAGE }, signal), [page]);
   const [dialog, setDialog] = useState(null);
   const done = (key) => {
     keys.reload();
@@ -17,7 +19,9 @@ export function Access() {
   const close = () => setDialog(null);
   return html`<${Header} title="Access"><button type="button" class="primary" onClick=${() => setDialog(html`<${CreateKey} done=${done} close=${close} />`)}>New key</button><//>
     <section aria-labelledby="keys"><h2 id="keys">API keys</h2>
-      <${Loaded} state=${keys}>${({ keys: rows }) => (rows.length ? html`<${KeyTable} rows=${rows} done=${done} open=${setDialog} close=${close} />`
+      <${Loaded} state=${keys}>${({ keys: rows, pagination }) => (rows.length ? html`
+          <div class="bar"><span role="status">${count(pagination.total, "key")}</span><${Pages} page=${page} total=${pagination.total} size=${PAGE} setPage=${setPage} /></div>
+          <${KeyTable} rows=${rows} done=${done} open=${setDialog} close=${close} />`
         : html`<${Empty} title="No keys yet">A key is for one agent or program, of one tenant and perhaps one user.<//>`)}<//>
     </section>
     <${PolicyCheck} />

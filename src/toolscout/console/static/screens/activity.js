@@ -5,7 +5,7 @@ import { useActivity } from "../live.js";
 import { link, replace, route } from "../router.js";
 import { useLoad } from "../store.js";
 import { Badge, Empty, Field, Header, Loaded, Table } from "../ui.js";
-import { clock, duration, plain } from "../text.js";
+import { bytes, clock, duration, plain } from "../text.js";
 
 const SHOWN = 200;
 
@@ -59,13 +59,14 @@ function fits(line, filter) {
 }
 
 export function CallTable({ lines, label }) {
-  return html`<${Table} label=${label} head=${["Time", "What", "Who", "Arguments", "Took", "Outcome"]}>
+  return html`<${Table} label=${label} head=${["Time", "What", "Who", "Arguments", "Result", "Took", "Outcome"]}>
     ${lines.map((line) => html`<tr key=${identity(line)}>
       <td class="nowrap" title=${line.at}><time datetime=${line.at}>${clock(line.at)}</time></td>
       <td class="key">${line.tool ? html`<a href=${link("try", { tool: line.tool })}>${plain(line.tool)}</a>` : plain(line.act)}
         ${line.tool && line.act !== "call" && html` <small>${plain(line.act)}</small>`}</td>
       <td>${plain(line.user || line.by || "local")}${line.tenant && line.tenant !== "local" && html` <small>${plain(line.tenant)}</small>`}</td>
       <td class="shape">${shape(line.arguments)}</td>
+      <td class="number nowrap">${typeof line.bytes === "number" ? bytes(line.bytes) : ""}</td>
       <td class="number nowrap">${line.ms === undefined ? "" : duration(line.ms)}</td>
       <td>${line.outcome && html`<${Badge} kind=${line.outcome === "ok" ? "ok" : "bad"}>${plain(line.outcome)}<//>`}</td>
     </tr>`)}

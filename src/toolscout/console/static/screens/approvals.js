@@ -1,16 +1,24 @@
 // What waits for a decision: definitions that changed, and tools whose text could mislead a model.
-import { html, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { get, post } from "../api.js";
 import * as live from "../live.js";
+import { link, route } from "../router.js";
 import { refresh } from "../session.js";
 import { useLoad } from "../store.js";
-import { Action, Badge, Empty, Header, Loaded } from "../ui.js";
+import { Action, Badge, Empty, Header, Loaded, Pages } from "../ui.js";
 import { count, date, plain, pretty } from "../text.js";
+
+const PAGE = 50;
 
 export function Approvals() {
   const catalogue = live.catalogue.use();
+  const { server } = route.use().parameters;
   const [decided, setDecided] = useState(false);
-  const state = useLoad((signal) => get("/changes", { decided }, signal), [decided, catalogue?.generation]);
+  const [page, setPage] = useState(1);
+  const state = useLoad((signal) => get("/changes", { decided, server, page, page_size: PAGE }, signal), [decided, server, page, catalogue?.generation]);
+  // The last one of a page may have been decided about.
+  const last = Math.max(1, state.data?.pagination.total_pages ?? page);
+  useEffect(() => setPage(Math.min(page, last)), [last]);
   const decide = (changes, verdict) => async () => {
     const scopes = Map.groupBy(changes, (item) => JSON.stringify([item.tenant, item.user]));
     for (const [scope, items] of scopes) {
@@ -22,13 +30,14 @@ export function Approvals() {
     refresh();
   };
   return html`<${Header} title="Approvals">
-      <label class="check-line"><input type="checkbox" checked=${decided} onChange=${() => setDecided(!decided)} /> also those that were kept out</label>
+      <label class="check-line"><input type="checkbox" checked=${decided} onChange=${() => { setDecided(!decided); setPage(1); }} /> also those that were kept out</label>
     <//>
-    <${Loaded} state=${state}>${({ changes }) => {
+    ${server && html`<p class="facts"><span>Of ${plain(server)} only.</span><a href=${link("approvals")}>Show all</a></p>`}
+    <${Loaded} state=${state}>${({ changes, pagination }) => {
       if (!changes.length) return html`<${Empty} title="Nothing to decide">Definitions appear here when they change after they were first seen, or when their text could mislead a model.<//>`;
       const changed = changes.filter((item) => item.state === "changed");
-      return html`<div class="bar"><span>${count(changes.length, "definition")}</span>
-          ${changed.length > 1 && html`<${Action} class="small" act=${decide(changed, "approved")} done="Approved.">Approve all ${changed.length} that only changed<//>`}</div>
+      return html`<div class="bar"><span>${count(pagination.total, "definition")}</span><${Pages} page=${page} total=${pagination.total} size=${PAGE} setPage=${setPage} />
+          ${changed.length > 1 && html`<${Action} class="small" act=${decide(changed, "approved")} done="Approved.">Approve ${pagination.total > PAGE ? "those of this page" : `all ${changed.length}`} that only changed<//>`}</div>
         ${changes.map((item) => html`<${Change} key=${`${item.tenant} ${item.user} ${item.key}`} change=${item} decide=${decide} />`)}`;
     }}<//>`;
 }

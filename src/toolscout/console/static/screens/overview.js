@@ -1,10 +1,10 @@
 // What is up, what is used, and what needs somebody.
-import { html } from "../html.js";
+import { html, useEffect } from "../html.js";
 import { get } from "../api.js";
 import { CallTable } from "./activity.js";
 import * as live from "../live.js";
 import { link } from "../router.js";
-import { me, totals } from "../session.js";
+import { me, refresh, totals } from "../session.js";
 import { useLoad } from "../store.js";
 import { Badge, Empty, Header, Loaded } from "../ui.js";
 import { count, number, plain, short } from "../text.js";
@@ -17,6 +17,9 @@ export function Overview() {
   const servers = live.servers.use() || [];
   const catalogue = live.catalogue.use();
   const categories = useLoad((signal) => get("/categories", {}, signal), [catalogue?.generation]);
+  useEffect(() => {
+    refresh();
+  }, []);
   const up = servers.filter((item) => item.state === "ready").length;
   return html`<${Header} title="Overview" />
     <div class="tiles">
@@ -24,6 +27,7 @@ export function Overview() {
       <${Tile} href=${link("tools")} value=${number(catalogue?.tools ?? total.tools)} label="tools" />
       ${total.calls && html`<${Tile} href=${link("activity")} value=${number(total.calls.last)} label=${total.calls.failed ? `calls, ${total.calls.failed} failed` : "calls"} />`}
       <${Tile} href=${link("search")} value=${short(total.tokens)} label="tokens kept out of each prompt" />
+      ${total.tokens_saved > 0 && html`<${Tile} href=${link("activity")} value=${short(total.tokens_saved)} label="tokens saved since the start" />`}
     </div>
     <div class="columns">
       <section aria-labelledby="attention"><h2 id="attention">Needs attention</h2><${Attention} servers=${servers} /></section>

@@ -50,6 +50,7 @@ function Server({ server, chosen }) {
       ${server.protocol && html`<span>MCP ${plain(server.protocol)}</span>`}
       ${server.since > 0 && html`<span>${state.title} for ${age(server.since)}</span>`}
       ${operator && server.trusted === false && html`<span>untrusted</span>`}
+      ${server.waiting > 0 && html`<span>${count(server.waiting, "definition")} to decide about</span>`}
       ${server.per_user && html`<span>each user has an account</span>`}
     </p>
     ${reason && html`<p class="reason">${plain(reason)}</p>`}
@@ -78,6 +79,7 @@ function Remedy({ server, act }) {
   if (server.state === "failed") return html`<${Action} kind="primary small" act=${act("restart")} done="Trying again.">Try again<//>`;
   if (server.state === "disabled") return html`<${Action} kind="primary small" act=${act("enable")}>Enable<//>`;
   if (server.state === "needs_login" && !server.users_sign_in) return html`<${SignInAt} server=${server} />`;
+  if (server.waiting > 0) return html`<a class="button primary small" href=${link("approvals", { server: server.key })}>Approve</a>`;
   return null;
 }
 

@@ -5,7 +5,7 @@ import * as live from "../live.js";
 import { link, replace, route } from "../router.js";
 import { me } from "../session.js";
 import { useLoad } from "../store.js";
-import { Action, Badge, Dialog, Empty, Field, Header, Loaded, Table, say } from "../ui.js";
+import { Action, Badge, Dialog, Empty, Field, Header, Loaded, Pages, Table, say } from "../ui.js";
 import { count, number, plain, pretty } from "../text.js";
 
 const PAGE = 50;
@@ -64,11 +64,11 @@ export function Tools() {
           <${Action} class="small" act=${turn(true)}>Enable<//>
           <${Action} class="small" act=${turn(false)}>Disable<//>
           <button type="button" class="small quiet" onClick=${() => setChosen(new Set())}>Choose none</button>`}
-        <${Pages} page=${page} total=${total} setPage=${setPage} />
+        <${Pages} page=${page} total=${total} size=${PAGE} setPage=${setPage} />
       </div>
       ${tools.length === 0 ? html`<${Empty} title="No tool fits">Use fewer words, or another filter.<//>` : html`
         ${table}
-        ${total > PAGE && html`<div class="bar"><${Pages} page=${page} total=${total} setPage=${setPage} /></div>`}`}
+        ${total > PAGE && html`<div class="bar"><${Pages} page=${page} total=${total} size=${PAGE} setPage=${setPage} /></div>`}`}
     `}<//>
     ${shown && html`<${ToolDialog} tool=${shown} close=${() => setShown(null)} />`}`;
 }
@@ -123,16 +123,6 @@ function Filters({ filter, change, operator }) {
     ${operator && html`<${Field} label="State">${(id) => html`<select id=${id} value=${filter.state} onChange=${select("state")}>
       <option value="">Any</option>${Object.keys(STATES).map((name) => html`<option>${name}</option>`)}</select>`}<//>`}
   </form>`;
-}
-
-function Pages({ page, total, setPage }) {
-  const last = Math.max(1, Math.ceil(total / PAGE));
-  if (last === 1) return null;
-  return html`<span class="pages">
-    <button type="button" class="small" disabled=${page <= 1} onClick=${() => setPage(page - 1)} aria-label="Previous page">\u2039</button>
-    ${number((page - 1) * PAGE + 1)}\u2013${number(Math.min(page * PAGE, total))}
-    <button type="button" class="small" disabled=${page >= last} onClick=${() => setPage(page + 1)} aria-label="Next page">\u203a</button>
-  </span>`;
 }
 
 function ToolTable({ tools, operator, chosen, toggle, sort, change, show }) {
