@@ -59,6 +59,9 @@ async def test_tools_are_listed_by_page_filter_and_order(open_rest):
         assert await keys_of(served, ann, "sort=-name") == every[::-1]
         assert await keys_of(served, ann, "page=2&page_size=2") == every[2:4]
         assert await keys_of(served, ann, "server=crm&page=99") == []
+        assert await keys_of(served, ann, "text=CUST+delet") == ["delete_customer"]
+        assert await keys_of(served, ann, "text=crm+asked") == ["fail"]
+        assert await keys_of(served, ann, "text=nothing") == []
         by_tokens = await served.rest(ann, "GET", "/tools?sort=-tokens")
         tokens = [len(str(tool["signature"])) for tool in by_tokens.json()["tools"]]
         assert tokens[0] == max(tokens)

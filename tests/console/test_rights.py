@@ -42,6 +42,8 @@ async def test_each_sees_their_own_tools_servers_and_screens(people):
     await bob.open("tools")
     await expect(bob.page.get_by_role("row")).to_have_count(4)
     await expect(bob.page.get_by_role("checkbox")).to_have_count(0)
+    await bob.page.get_by_label("Search").fill("iss")
+    await expect(bob.page.get_by_role("row")).to_have_count(3)
     await bob.page.get_by_label("Search").fill("mail")
     await expect(bob.page.get_by_text("No tool fits")).to_be_visible()
     await bob.open("servers")

@@ -86,10 +86,11 @@ async def list_tools(
     server: Word = None,
     match: Annotated[Match, Query(description="of the tags")] = "any",
     sort: Annotated[ToolSort, Query(description="a minus in front reverses the order")] = "key",
+    text: Annotated[str, Query(max_length=200, description="words that must all occur")] = "",
 ) -> Response:
     """List the tools that the caller may see."""
     answer = await who.scout.list_tools(
-        detail, category, server, page, page_size, tags=tag, match=match, sort=sort, caller=who.caller
+        detail, category, server, page, page_size, tags=tag, match=match, sort=sort, text=text, caller=who.caller
     )
     return tagged_answer(request, answer.to_dict())
 

@@ -21,6 +21,7 @@ from toolscout.models import (
     Ranked,
     Ranking,
     Tag,
+    Tool,
     ToolSort,
 )
 from toolscout.ports import Store
@@ -44,15 +45,25 @@ class Browser:
     settings: Settings
 
     async def page(
-        self, narrow: Filter, detail: Detail, page: int, page_size: int | None, caller: Caller, sort: ToolSort = "key"
+        self,
+        narrow: Filter,
+        detail: Detail,
+        page: int,
+        page_size: int | None,
+        caller: Caller,
+        sort: ToolSort = "key",
+        text: str = "",
     ) -> Answer:
-        """Return one page of the visible tools, sorted, ties by key. A page past the end is empty."""
+        """Return one page of the visible tools with all words of a text, sorted, ties by key.
+
+        A word counts also as a part of another one. A page past the end is empty.
+        """
         page_size = self.settings.page_size if page_size is None else page_size
         check_count("page", page)
         check_count("page_size", page_size)
         page_size = min(page_size, self.settings.max_page_size)
         check_sort(sort)
-        items = sort_tools(await self._filtered(narrow, detail, caller), sort)
+        items = sort_tools(with_words(await self._filtered(narrow, detail, caller), text), sort)
         pagination = Pagination(page=page, page_size=page_size, total_tools=len(items))
         start = (page - 1) * page_size
         return await self._answer(items[start : start + page_size], len(items), detail, caller, pagination)
@@ -111,6 +122,19 @@ class Browser:
         tools = await self.store.tools(caller, [item.key for item in items])
         overview = await self.store.overview(caller)
         return answer_unranked(items, tools, overview, detail, matched=matched, pagination=page)
+
+
+def with_words(tools: Sequence[Facets], text: str) -> Sequence[Facets]:
+    """Return the tools that have every word of a text in their key, description, category or tags."""
+    words = text.casefold().split()
+    if not words:
+        return tools
+    return [tool for tool, own in ((item, listed_text(item)) for item in tools) if all(word in own for word in words)]
+
+
+def listed_text(tool: Facets | Tool) -> str:
+    """Return what a list of tools is filtered by."""
+    return f"{tool.key} {tool.description} {tool.category} {' '.join(tool.tags)}".casefold()
 
 
 def sort_tools(tools: Sequence[Facets], sort: ToolSort) -> Sequence[Facets]:

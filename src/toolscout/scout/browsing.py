@@ -28,10 +28,17 @@ class CatalogueBrowser:
         return Browser(store=self.store, settings=self.settings)
 
     async def page(
-        self, narrow: Filter, detail: Detail, page: int, page_size: int | None, caller: Caller, sort: ToolSort
+        self,
+        narrow: Filter,
+        detail: Detail,
+        page: int,
+        page_size: int | None,
+        caller: Caller,
+        sort: ToolSort,
+        text: str,
     ) -> Answer:
         """Return one page of the visible tools."""
-        return await _timed(self._browser.page(narrow, detail, page, page_size, caller, sort))
+        return await _timed(self._browser.page(narrow, detail, page, page_size, caller, sort, text))
 
     async def tagged(self, narrow: Filter, detail: Detail, caller: Caller) -> Answer:
         """Return the tools that have the tags of the filter, each with those of them that it has."""

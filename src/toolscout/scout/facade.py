@@ -107,9 +107,8 @@ class Scout:
     ) -> Scout:
         """Make a scout over a store.
 
-        The servers of `config` (files such as mcp.json) and `tools` (rows, or a file) are indexed when the scout is
-        entered. With `tools` and no `store`, the catalogue is in memory, otherwise in the user's data folder. `core`
-        adds keys to those that `discover_tools` always includes, `servers` adds live servers.
+        `config` (files such as mcp.json) and `tools` (rows, or a file) are indexed on entering. `tools` without `store`
+        are in memory, else in the user's data folder. `discover_tools` always includes `core`. `servers` are live ones.
         """
         settings = settings or Settings.from_env()
         default = "memory:" if tools is not None and not settings.store else settings.store
@@ -318,11 +317,12 @@ class Scout:
         tags: Sequence[str] | None = None,
         match: Match = "any",
         sort: ToolSort = "key",
+        text: str = "",
         caller: Caller | None = None,
     ) -> Answer:
-        """List what the caller may see, page by page. A minus in front of `sort` reverses the order."""
+        """List what the caller may see, page by page: with all words of `text`. A minus reverses the order of `sort`."""
         narrow = Filter(tags=each_name(tags), match=match, category=category, servers=each_name(server))
-        return await self._browser.page(narrow, detail, page, page_size, caller or self.caller, sort)
+        return await self._browser.page(narrow, detail, page, page_size, caller or self.caller, sort, text)
 
     async def overview(self, *, caller: Caller | None = None) -> Overview:
         """Return the totals of what the caller may see, and the generation of the catalogue."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from cachetools import LRUCache
 
+from toolscout.discovery.browse import listed_text
 from toolscout.indexing.publish import read_pins
 from toolscout.indexing.trust import change_of
 from toolscout.models import Caller, Change, Pin, Scope, Tool
@@ -133,12 +134,11 @@ def _list(generation: int, scope: Scope, tools: Sequence[Tool], pins: Mapping[st
 
 
 def _row(tool: Tool) -> InventoryRow:
-    description = shorten(tool.description)
     return InventoryRow(
         key=tool.key,
         server=tool.server,
         name=tool.name,
-        description=description,
+        description=shorten(tool.description),
         category=tool.category,
         tags=tool.tags,
         version=tool.version,
@@ -147,7 +147,7 @@ def _row(tool: Tool) -> InventoryRow:
         reason=tool.quarantine_reason,
         risk=risk_of(tool),
         trusted=tool.trusted,
-        text=f"{tool.key} {description} {tool.category} {' '.join(tool.tags)}".casefold(),
+        text=listed_text(tool),
     )
 
 

@@ -80,12 +80,7 @@ async function listTools(operator, parameters, signal) {
     return { tools, total: pagination.total };
   }
   const { text, server, category, page, page_size } = parameters;
-  if (text.trim()) {
-    const body = { query: text, ranker: "keyword", limit: PAGE, ...(server && { servers: [server] }), ...(category && { category }) };
-    const { tools, metadata } = await post("/search", body, signal);
-    return { tools, total: metadata.returned };
-  }
-  const { tools, pagination } = await get("/tools", { server, category, page, page_size }, signal);
+  const { tools, pagination } = await get("/tools", { text, server, category, page, page_size }, signal);
   return { tools, total: pagination.total_tools };
 }
 
