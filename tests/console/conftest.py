@@ -38,7 +38,24 @@ DEFINITIONS: dict[str, list[dict[str, Any]]] = {
         {
             "name": "get_issue",
             "description": "Read one issue: title, body, labels and its current state.",
-            "inputSchema": {"type": "object", "properties": {"repo": REPOSITORY, "number": {"type": "integer"}}},
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "repo": REPOSITORY,
+                    "number": {"type": "integer"},
+                    "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                    "author": {"type": ["string", "null"]},
+                    "state": {"$ref": "#/$defs/state"},
+                    "labels": {"oneOf": [{"$ref": "#/$defs/names"}, {"type": "null"}]},
+                    "loop": {"$ref": "#/$defs/loop"},
+                },
+                "$defs": {
+                    "state": {"enum": ["open", "closed"]},
+                    "names": {"type": "array", "items": {"$ref": "#/$defs/name"}},
+                    "name": {"type": "string"},
+                    "loop": {"$ref": "#/$defs/loop"},
+                },
+            },
             "annotations": {"readOnlyHint": True},
         },
         {

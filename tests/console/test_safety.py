@@ -45,6 +45,7 @@ def hostile_tools():
         properties = {
             text: {"type": "string", "description": text, "default": text},
             "choice": {"enum": [text], "title": text},
+            "elsewhere": {"$ref": "#/%E0/__proto__/constructor"},
         }
         schema = {"type": "object", "properties": properties}
         yield {"name": f"tool_{number}", "title": text, "description": text, "inputSchema": schema}

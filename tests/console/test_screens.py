@@ -244,6 +244,19 @@ async def test_a_form_made_from_the_schema_calls_a_tool_and_remembers_it(visit, 
     await expect(visit.page.get_by_role("alert")).to_contain_text("The arguments are not JSON.")
 
 
+async def test_a_form_has_fields_for_what_may_be_null_and_for_references(visit, console):
+    await visit.open("try?tool=github__get_issue")
+    await visit.page.get_by_label("note").fill("hello")
+    await visit.page.get_by_label("author").fill("ann")
+    await visit.page.get_by_label("state").select_option("closed")
+    await visit.page.get_by_label("labels").fill("bug\nlogin")
+    await expect(visit.page.get_by_placeholder("JSON")).to_have_count(1)  # the reference that leads to itself
+    await visit.button("Call").click()
+    await expect(visit.page.get_by_text("get_issue was called with")).to_be_visible()
+    sent = {"note": "hello", "author": "ann", "state": "closed", "labels": ["bug", "login"]}
+    assert console.calls[-1] == ("github", "get_issue", sent)
+
+
 async def test_what_a_tool_refuses_and_how_it_fails_is_shown(visit):
     await visit.open("try?tool=github__create_issue")
     await visit.page.get_by_role("tab", name="JSON").click()

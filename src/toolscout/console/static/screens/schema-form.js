@@ -3,11 +3,13 @@ import { html, useState } from "../html.js";
 import { Field } from "../ui.js";
 import { plain } from "../text.js";
 
+const DEEPEST = 20;
+
 export function SchemaForm({ schema, values, change }) {
   const properties = Object.entries(schema?.properties || {});
   const required = new Set(schema?.required || []);
   if (!properties.length) return html`<p class="quiet-line">This tool takes no arguments.</p>`;
-  return properties.map(([name, item]) => html`<${Property} key=${name} name=${name} schema=${item || {}} required=${required.has(name)}
+  return properties.map(([name, item]) => html`<${Property} key=${name} name=${name} schema=${fieldSchema(item, schema)} required=${required.has(name)}
     value=${values[name]} change=${(value) => change({ ...values, [name]: value })} />`);
 }
 
@@ -42,6 +44,45 @@ function Json({ id, required, value, change }) {
     }
   };
   return html`<textarea id=${id} class="code" rows="3" placeholder="JSON" spellcheck=${false} required=${required} value=${text} onInput=${input}></textarea>`;
+}
+
+// The schema of one field without detours: a local $ref is followed, and what may also be null is taken without null.
+export function fieldSchema(schema, root, seen = []) {
+  if (typeof schema !== "object" || schema === null || seen.length > DEEPEST) return {};
+  const { $ref: reference, ...own } = schema;
+  if (typeof reference === "string") {
+    const target = seen.includes(reference) ? {} : at(root, reference);
+    return fieldSchema({ ...target, ...own }, root, [...seen, reference]);
+  }
+  for (const name of ["anyOf", "oneOf", "allOf"]) {
+    const options = Array.isArray(schema[name]) ? schema[name].filter((option) => option?.type !== "null") : [];
+    if (options.length === 1) {
+      const { [name]: choice, ...rest } = schema;
+      return fieldSchema({ ...options[0], ...rest }, root, [...seen, name]);
+    }
+  }
+  const kinds = [schema.type].flat().filter((kind) => kind !== "null");
+  const items = schema.items && { items: fieldSchema(schema.items, root, [...seen, "items"]) };
+  return { ...schema, ...(kinds.length === 1 && { type: kinds[0] }), ...items };
+}
+
+// What stands at a place of a schema such as `#/$defs/state`.
+function at(root, reference) {
+  if (!reference.startsWith("#/")) return {};
+  let value = root;
+  for (const name of reference.slice(2).split("/")) {
+    const part = decoded(name).replaceAll("~1", "/").replaceAll("~0", "~");
+    value = typeof value === "object" && value !== null && Object.hasOwn(value, part) ? value[part] : {};
+  }
+  return value;
+}
+
+function decoded(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
 }
 
 function kindOf(schema) {

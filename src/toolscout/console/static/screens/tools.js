@@ -7,6 +7,7 @@ import { me } from "../session.js";
 import { useLoad } from "../store.js";
 import { Action, Badge, Dialog, Empty, Field, Header, Loaded, Pages, Table, say } from "../ui.js";
 import { count, number, plain, pretty } from "../text.js";
+import { fieldSchema } from "./schema-form.js";
 
 const PAGE = 50;
 const MOST_LISTED = 1_000;
@@ -177,8 +178,8 @@ function Parameters({ schema }) {
   if (!properties.length) return html`<p class="quiet-line">None.</p>`;
   const required = new Set(schema.required || []);
   return html`<dl class="parameters">${properties.map(([name, item]) => html`
-    <dt><code>${plain(name)}</code> <small>${plain(kindOf(item))}${required.has(name) ? ", required" : ""}</small></dt>
-    <dd>${plain(item?.description)}</dd>`)}</dl>`;
+    <dt><code>${plain(name)}</code> <small>${plain(kindOf(fieldSchema(item, schema)))}${required.has(name) ? ", required" : ""}</small></dt>
+    <dd>${plain(fieldSchema(item, schema).description)}</dd>`)}</dl>`;
 }
 
 function kindOf(item) {
