@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks import trust, turns
+from benchmarks import console, trust, turns
 from benchmarks.gateway import auth, echo, rest, telemetry
 from benchmarks.quality import __main__ as quality
 from benchmarks.quality import languages, long_messages, needs, people, resistance
@@ -20,6 +20,7 @@ asyncio.run(languages.main())
 asyncio.run(needs.main())
 catalogue.main()
 rest.main()
+console.main()
 asyncio.run(growth.measure(growth.SIZES[-1]))
 asyncio.run(echo.measure())
 asyncio.run(auth.measure())
