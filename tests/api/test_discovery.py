@@ -147,8 +147,8 @@ async def test_an_operator_is_told_why_a_tool_is_not_found(open_rest):
     async with open_rest() as served:
         token = await served.operator()
 
-        async def explained(key: str, **who: str) -> dict[str, Any]:
-            body = {"query": "delete a customer", "key": key, **who}
+        async def explained(key: str, **more: Any) -> dict[str, Any]:
+            body = {"query": "delete a customer", "key": key, **more}
             found: dict[str, Any] = (await served.rest(token, "POST", "/explain", body)).json()
             return found
 
@@ -156,6 +156,11 @@ async def test_an_operator_is_told_why_a_tool_is_not_found(open_rest):
         assert (first["rank"], first["see"]["allowed"], first["before"]) == (1, True, [])
         assert first["parts"]
         assert first["reason"].startswith("it is number 1 of the hits")
+        by_words = await explained("crm__delete_customer", ranker="keyword")
+        assert set(by_words["parts"]) != set(first["parts"])
+        narrowed = await explained("crm__delete_customer", threshold=2.0)
+        assert narrowed["rank"] is None
+        assert narrowed["reason"].startswith("the filters of the request leave it out; without them it is number 1")
         await served.rest(token, "POST", "/tools/switch", {"keys": ["crm__delete_customer"], "enabled": False})
         off = await explained("crm__delete_customer")
         assert (off["rank"], off["reason"]) == (None, off["see"]["because"])

@@ -12,7 +12,7 @@ from toolscout.api.body_route import BodyRoute
 from toolscout.api.callers import Anyone, Operator
 from toolscout.api.json_answers import Page, PageSize, json_answer, page_answer, tagged_answer
 from toolscout.api.request_bodies import DiscoverBody, ExplainBody, Name, SearchBody
-from toolscout.models import Detail, Match, Scope, ToolSort
+from toolscout.models import Detail, Match, Scope, SearchOptions, ToolSort
 from toolscout.scout.explanation import explain_tool
 from toolscout.scout.inventory import InventoryFilter, InventorySort, ToolState
 
@@ -69,9 +69,20 @@ async def discover(body: DiscoverBody, who: Anyone) -> Response:
 
 @router.post("/explain", responses=response_bodies.EXPLANATION, summary="Why is a tool found, or not?")
 async def explain(body: ExplainBody, who: Operator) -> Response:
-    """Say why a tool is, or is not, found: held back, switched off, denied by a rule, or its rank and score."""
+    """Say why a tool is, or is not, found: held back, switched off, denied by a rule, or its rank and score.
+
+    With the filters and the ranker of a search it says what became of the tool in that search.
+    """
     caller = who.in_place_of(body.user, body.tenant, body.groups)
-    return json_answer((await explain_tool(who.scout, body.query, body.key, caller)).to_dict())
+    narrowed = SearchOptions(
+        match=body.match,
+        category=body.category,
+        servers=body.servers or None,
+        threshold=body.threshold,
+        ranker=body.ranker,
+    )
+    explained = await explain_tool(who.scout, body.query, body.key, caller, tags=body.tags, options=narrowed)
+    return json_answer(explained.to_dict())
 
 
 @router.get("/tools", responses=response_bodies.TOOLS, summary="List tools")

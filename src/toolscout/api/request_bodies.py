@@ -63,6 +63,12 @@ class ExplainBody(Body):
 
     query: Text
     key: Name
+    tags: Names = []
+    match: Match = "any"
+    category: Name | None = None
+    servers: Names = []
+    threshold: float | None = None
+    ranker: Name | None = None
     user: Name | None = None
     tenant: Name | None = None
     groups: Names = []

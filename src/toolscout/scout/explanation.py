@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolscout.models import Caller, Fit
+from toolscout.models import Answer, Caller, Fit, SearchOptions
 from toolscout.policy.rules import Decision
 
 if TYPE_CHECKING:
@@ -50,16 +50,30 @@ class Explanation:
         }
 
 
-async def explain_tool(scout: Scout, query: str, key: str, caller: Caller) -> Explanation:
-    """Explain one tool and one request. It is for operators: it tells of tools that the caller may not see."""
+async def explain_tool(
+    scout: Scout,
+    query: str,
+    key: str,
+    caller: Caller,
+    *,
+    tags: Sequence[str] = (),
+    options: SearchOptions | None = None,
+) -> Explanation:
+    """Explain one tool and one request, with the filters and the ranker that it had.
+
+    It is for operators: it tells of tools that the caller may not see.
+    """
     see = await scout.access.explain(caller, key, "see")
     call = await scout.access.explain(caller, key, "call")
     if not see.allowed:
         return Explanation(key=key, see=see, call=call, rank=None, score=None, fit=None, parts=None, reason=see.because)
-    answer = await scout.search_tools(query, top_k=_DEPTH, explain=True, caller=caller)
-    place = next((number for number, match in enumerate(answer, start=1) if match.tool.key == key), None)
+    given = options or SearchOptions()
+    answer = await scout.search_tools(query, tags, _DEPTH, **{**given, "explain": True, "caller": caller})
+    place = _place(answer, key)
     if place is None:
-        reason = _absent_reason()
+        ranker = given.get("ranker")
+        wide = await scout.search_tools(query, None, _DEPTH, ranker=ranker, caller=caller)
+        reason = _absent_reason(_place(wide, key))
         return Explanation(key=key, see=see, call=call, rank=None, score=None, fit=None, parts=None, reason=reason)
     match = answer[place - 1]
     return Explanation(
@@ -82,5 +96,11 @@ def _ranked_reason(place: int, fit: Fit | None) -> str:
     return f"it is number {place}{called}; agents are shown {_SHOWN} hits unless they ask for more"
 
 
-def _absent_reason() -> str:
+def _place(answer: Answer, key: str) -> int | None:
+    return next((number for number, match in enumerate(answer, start=1) if match.tool.key == key), None)
+
+
+def _absent_reason(without_filters: int | None) -> str:
+    if without_filters is not None:
+        return f"the filters of the request leave it out; without them it is number {without_filters} of the hits"
     return f"it is not among the first {_DEPTH} hits: neither its words nor its meaning are near the request"

@@ -18,12 +18,17 @@ const STATES = {
 };
 const ORDER = ["failed", "needs_login", "connecting", "ready", "disabled"];
 
+// Those that need somebody come first.
+function place(server) {
+  return server.state === "ready" && server.waiting > 0 ? ORDER.indexOf("connecting") : ORDER.indexOf(server.state);
+}
+
 export function Servers() {
   const { operator } = me.use();
   const { parameters } = route.use();
   const servers = live.servers.use();
   const [adding, setAdding] = useState(Boolean(parameters.add));
-  const sorted = [...(servers || [])].sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || (a.key < b.key ? -1 : 1));
+  const sorted = [...(servers || [])].sort((a, b) => place(a) - place(b) || (a.key < b.key ? -1 : 1));
   return html`<${Header} title="Servers">
       ${operator && html`<button type="button" class="primary" onClick=${() => setAdding(true)}>Add server</button>`}
     <//>
