@@ -25,7 +25,10 @@ RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})
     item => `${item.id}: ${item.nodes.map(node => node.target.join(" ") + " " + node.failureSummary).join("; ")}`)"""
 COLOURS = 128
 SCREENS = ["overview", "servers", "tools", "tool", "search", "rankers", "why", "set", "try", "activity", "approvals"]
-SCREENS += ["access", "connect", "add-server"]
+SCREENS += ["access", "connect", "add-server", "new-key", "log", "edit", "remove"]
+PLACES = {"tool": "tools", "rankers": "search", "why": "search", "set": "search", "new-key": "access"}
+PLACES |= dict.fromkeys(("add-server", "log", "edit", "remove"), "servers")
+DIALOGS = {"add-server": "Add server", "new-key": "New key", "log": "Log", "edit": "Edit", "remove": "Remove"}
 STRANGER = [
     {
         "name": "daily_quote",
@@ -79,16 +82,11 @@ CALLS = [
 @pytest.fixture(scope="module")
 async def page(browser: Any, demo: ConsoleGateway) -> AsyncIterator[Any]:
     """Give a page of the operator, to which axe can be added."""
-    context = await browser.new_context(
-        viewport={"width": 1280, "height": 800}, bypass_csp=True, reduced_motion="reduce"
-    )
-    context.set_default_timeout(PATIENCE_MS)
+    context = await new_context(browser)
     page = await context.new_page()
     logged: list[str] = []
     page.on("console", lambda message: logged.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: logged.append(str(error)))
-    axe = npm_package(*AXE) / "node_modules" / "axe-core" / "axe.min.js"
-    await context.add_init_script(path=axe)
     await page.goto(demo.link())
     await page.locator("main h1").wait_for()
     yield page
@@ -96,13 +94,22 @@ async def page(browser: Any, demo: ConsoleGateway) -> AsyncIterator[Any]:
     assert logged == []
 
 
+async def new_context(browser: Any) -> Any:
+    """Return a browser without cookies, in which axe can run."""
+    context = await browser.new_context(
+        viewport={"width": 1280, "height": 800}, bypass_csp=True, reduced_motion="reduce"
+    )
+    context.set_default_timeout(PATIENCE_MS)
+    await context.add_init_script(path=npm_package(*AXE) / "node_modules" / "axe-core" / "axe.min.js")
+    return context
+
+
 async def show(page: Any, demo: ConsoleGateway, screen: str) -> None:
     """Bring a screen into the state that people see after a while."""
     await page.goto("about:blank")
-    place = {"tool": "tools", "rankers": "search", "why": "search", "set": "search", "add-server": "servers"}
-    await page.goto(f"{demo.url}/#/{place.get(screen, screen)}")
+    await page.goto(f"{demo.url}/#/{PLACES.get(screen, screen)}")
     await page.locator("main h1").wait_for()
-    if place.get(screen, screen) == "search":
+    if PLACES.get(screen, screen) == "search":
         await page.get_by_label("Request").fill("tell the team in slack that the build is broken")
         await page.get_by_role("button", name="Search", exact=True).click()
         await page.get_by_role("listitem").first.wait_for()
@@ -129,9 +136,10 @@ async def show(page: Any, demo: ConsoleGateway, screen: str) -> None:
         await page.get_by_label("location").fill("Lisbon")
         await page.get_by_role("button", name="Call", exact=True).click()
         await page.get_by_text("was called with").wait_for()
-    elif screen == "add-server":
-        await page.get_by_role("button", name="Add server").click()
+    elif screen in DIALOGS:
+        await page.get_by_role("button", name=DIALOGS[screen], exact=True).first.click()
         await page.get_by_role("dialog").wait_for()
+        await page.get_by_text("Loading").wait_for(state="detached")
     ready = {"overview": "source-control", "servers": "sentry", "tools": "CreatePresignedUrl", "activity": "Lisbon"}
     ready |= {"approvals": "daily_quote", "access": "laptop of Ann", "connect": "mcpServers"}
     ready["activity"] = "weather__get-forecast"
@@ -142,6 +150,24 @@ async def show(page: Any, demo: ConsoleGateway, screen: str) -> None:
 @pytest.mark.parametrize("screen", SCREENS)
 async def test_axe_finds_nothing_in_light_and_dark_and_a_phone_needs_no_sideways_scrolling(page, demo, screen):
     await show(page, demo, screen)
+    await check(page, screen)
+
+
+async def test_the_sign_in_page_needs_no_mouse_and_axe_finds_nothing_there(browser, team):
+    context = await new_context(browser)
+    page = await context.new_page()
+    await page.goto(team.url)
+    await page.get_by_label("API key or token").wait_for()
+    await check(page, "sign-in")
+    await page.keyboard.press("Tab")
+    await page.keyboard.type(await team.key(user="ann", operator=True))
+    await page.keyboard.press("Enter")
+    await page.get_by_text("local · operator").wait_for()
+    await context.close()
+
+
+async def check(page: Any, screen: str) -> None:
+    """Run axe in both themes, and look for what is wider than a phone."""
     findings = {}
     for theme in ("light", "dark"):
         await page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
