@@ -126,3 +126,15 @@ def settings_docstrings():
         if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
             events[ast.unparse(field.target)] = ast.literal_eval(said.value)
     return events
+
+
+def test_every_picture_of_the_pages_exists_and_is_small_and_no_other_is_kept():
+    pictures = DOCS / "images"
+    named = {
+        name
+        for page in DOCS.glob("*.md")
+        for name in re.findall(r"!\[[^]]+\]\(images/([^)]+)\)", page.read_text("utf-8"))
+    }
+    assert named == {picture.name for picture in pictures.iterdir()}
+    assert len(named) > 3
+    assert all(picture.stat().st_size < 80_000 for picture in pictures.iterdir())
