@@ -191,6 +191,8 @@ async def test_users_of_the_registry_get_its_shape(open_rest):
         (server,) = found["servers"]
         assert (server["path"], server["num_tools"], server["is_enabled"]) == ("/crm", 5, True)
         assert server["matching_tools"][0]["tool_name"] == "list_customers"
+        assert tool["endpoint_url"] == server["endpoint_url"] == served.url
+        assert server["supported_transports"] == ["streamable-http"]
         assert (found["agents"], found["total_agents"], found["skills"]) == ([], 0, [])
         only = await served.rest(ann, "POST", "/api/search/semantic", {**asked, "entity_types": ["tool"]})
         assert (only.json()["servers"], only.json()["total_servers"]) == ([], 0)
@@ -202,6 +204,10 @@ async def test_users_of_the_registry_may_search_by_tags_alone(open_rest):
         name = (await served.rest(ann, "GET", "/tags")).json()["tags"][0]["name"]
         found = await served.rest(ann, "POST", "/api/search/semantic", {"tags": [f"#{name}"]})
         assert found.json()["total_tools"] > 0
+        within = await served.rest(ann, "POST", "/api/search/semantic", {"query": f"#{name}"})
+        assert within.json()["tools"] == found.json()["tools"]
+        both = await served.rest(ann, "POST", "/api/search/semantic", {"query": "list customers #nowhere"})
+        assert (both.status_code, both.json()["total_tools"]) == (200, 0)
         unknown = await served.rest(ann, "POST", "/api/search/semantic", {"query": "x", "tags": ["nowhere"]})
         assert (unknown.status_code, unknown.json()["total_tools"]) == (200, 0)
         neither = await served.rest(ann, "POST", "/api/search/semantic", {})

@@ -48,6 +48,8 @@ async def test_a_search_is_one_trace_of_embedding_fetching_and_ranking(traced):
     assert search.attributes["toolscout.ranker"] == "hybrid"
     assert {spans[name].parent_id for name in ("embed", "candidates", "rank")} == {search.span_id}
     assert not any(item.failed for item in spans.values())
+    assert "toolscout.query" not in search.attributes
+    assert "say back" not in str(spans)
 
 
 @pytest.mark.parametrize("server", ["fake", "web"])
@@ -140,20 +142,23 @@ async def test_indexing_and_listing_are_spans_and_the_sdk_adds_none_of_its_own(t
     assert traced.collector.service.items() >= {("service.name", "toolscout")}
 
 
-async def test_over_stdio_a_trace_passes_too(tmp_path, monkeypatch):
+async def test_over_stdio_a_trace_passes_too_and_has_the_text_of_a_search_if_that_is_switched_on(tmp_path, monkeypatch):
     with collecting() as collector:
         for name, value in {**collector.environment, "OTEL_SERVICE_NAME": "mine"}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
+        monkeypatch.setenv("TOOLSCOUT_LOG_QUERIES", "true")
         server = fake(tmp_path, "fake", "--names", "echo")
         write_config(tmp_path, server.config)
         async with Client(stdio_parameters(tmp_path)) as client:
+            await client.call_tool("search_tools", {"query": "say back what I say"})
             await server.until("tools/list")
             arguments, meta = {"name": "fake__echo", "arguments": {}}, cast("Any", {"traceparent": PARENT})
             while (await client.call_tool("call_tool", arguments, meta=meta)).is_error:
                 pass
         await until(lambda: any(TRACE in json.dumps(item) for item in server.calls("echo")))
         await until(lambda: bool(collector.named("tools/call echo")))
+        assert collector.named("search_tools")[0].attributes["toolscout.query"] == "say back what I say"
         assert collector.service["service.name"] == "mine"
 
 

@@ -17,6 +17,7 @@ from toolscout.api.problems import RefusalProblems, add_problem_handlers
 from toolscout.api.query_parameters import check_parameters
 from toolscout.api.server_editor import ServerEditor
 from toolscout.api.writes import Writes
+from toolscout.gateway.connect import public_origin
 from toolscout.scout import Scout
 from toolscout.scout.activity import Activity
 from toolscout.settings import Settings
@@ -50,6 +51,7 @@ class RestApi:
             scout, authenticated=authenticated, operator_scope=settings.operator_scope
         )
         app.state.editor = editor
+        app.state.public_origin = public_origin(settings)
         app.state.activity = Activity(audit_file(settings.audit))
         app.state.streams = self._streams = EventStreams()
         app.include_router(discovery_routes.quick_router, prefix=PREFIX)

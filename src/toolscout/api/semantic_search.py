@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from toolscout.api import response_bodies
@@ -19,41 +20,53 @@ router = APIRouter(tags=["compatibility"])
 
 _KINDS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 _MOST_TOOLS_PER_SERVER = 5
+_TAG = re.compile(r"(?<!\S)#([\w-]+)")
 
 
 @router.post("/api/search/semantic", responses=response_bodies.SEMANTIC, summary="Search, in another system's shape")
-async def search_semantic(body: SemanticSearchBody, who: Anyone) -> Response:
-    """Find tools, and the servers that they belong to. A tool must have all `tags`. Other kinds are always empty."""
+async def search_semantic(request: Request, body: SemanticSearchBody, who: Anyone) -> Response:
+    """Find tools, and the servers that they belong to. A tool must have all `tags`, and each `#tag` of the query.
+
+    Other kinds are always empty. Every tool is reached at the endpoint of this gateway.
+    """
+    origin = request.app.state.public_origin or str(request.base_url).rstrip("/")
     try:
         answer = await _find(body, who)
     except UnknownTagError:  # that system finds nothing then
-        return json_answer(_in_its_shape(body, (), "hybrid", {}))
+        return json_answer(_in_its_shape(body, (), "hybrid", {}, origin))
     servers = {item.server: item for item in await who.visible_servers()}
     mode = "lexical-only" if answer.metadata.degraded else "hybrid"
-    return json_answer(_in_its_shape(body, answer[: body.max_results], mode, servers))
+    return json_answer(_in_its_shape(body, answer[: body.max_results], mode, servers, origin))
 
 
 async def _find(body: SemanticSearchBody, who: Requester) -> Answer:
-    tags = [tag.removeprefix("#") for tag in body.tags or []]
-    if body.query.strip():
-        return await who.scout.search_tools(body.query, tags, body.max_results, match="all", caller=who.caller)
+    tags = [tag.removeprefix("#") for tag in body.tags or []] + _TAG.findall(body.query)
+    query = " ".join(_TAG.sub(" ", body.query).split())
+    if query:
+        return await who.scout.search_tools(query, tags, body.max_results, match="all", caller=who.caller)
     if tags:
         return await who.scout.find_by_tags(tags, "all", caller=who.caller)
     raise EmptyQueryError("there is neither a query nor a tag", hint="say what the tool should do")
 
 
 def _in_its_shape(
-    body: SemanticSearchBody, matches: Sequence[ToolMatch], mode: str, servers: Mapping[str, ServerStatus]
+    body: SemanticSearchBody,
+    matches: Sequence[ToolMatch],
+    mode: str,
+    servers: Mapping[str, ServerStatus],
+    origin: str,
 ) -> dict[str, Any]:
+    reached = {"endpoint_url": f"{origin}/mcp"}
     kinds = body.entity_types or ["mcp_server", "tool"]
     rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _KINDS}
     if "tool" in kinds:
-        rows["tools"] = [_tool(match) for match in matches]
+        rows["tools"] = [_tool(match) | reached for match in matches]
     if "mcp_server" in kinds:
         by_server: dict[str, list[ToolMatch]] = {}
         for match in matches:
             by_server.setdefault(match.tool.server, []).append(match)
-        rows["servers"] = [_server(key, found, servers.get(key)) for key, found in by_server.items()]
+        reached_by = {**reached, "supported_transports": ["streamable-http"]}
+        rows["servers"] = [_server(key, found, servers.get(key)) | reached_by for key, found in by_server.items()]
     totals = {f"total_{kind}": len(found) for kind, found in rows.items()}
     return {"query": body.query, "search_mode": mode, **rows, **totals}
 
