@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,7 +17,8 @@ from embedders import HashEmbedder
 from issuer import AUDIENCE, Issuer
 from scripted import Scripted
 from toolscout import Scout, Settings
-from toolscout.api import RestApi
+from toolscout.api import RestApi, ServerEditor
+from toolscout.config import read_config
 from toolscout.gateway.auth.authentication import authentication_for
 from toolscout.gateway.host_check import allowed_hosts
 from toolscout.gateway.http import make_app
@@ -150,9 +154,13 @@ async def guarded(
     policy: Policy | None = None,
     surface: str = "compact",
     rest: bool = False,
+    config: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[Guarded]:
-    """Serve these servers, by tenant, to callers with an API key of the store or a token of the issuer."""
+    """Serve these servers, by tenant, to callers with an API key of the store or a token of the issuer.
+
+    Servers can be written over REST to `config`, which is read but not connected.
+    """
     options = Settings(**{"store": "memory:", "reindex_interval_s": 0.05, **settings})
     if issuer is not None:
         options = replace(options, auth_issuer=issuer.url, auth_audience=AUDIENCE, auth_tenant_claim="tenant")
@@ -172,7 +180,12 @@ async def guarded(
         authentication = authentication_for(options, scout.api_keys.find, clock=clock)
         with bind("127.0.0.1", 0) as listening:
             port = listening.getsockname()[1]
-            api = RestApi(scout, options, authenticated=True).behind if rest else None
+            editor = None if config is None else ServerEditor(scout, lambda: [config], config, partial(_read, config))
+            api = RestApi(scout, options, authenticated=True, editor=editor).behind if rest else None
             app = make_app(gateway, options, allowed_hosts("127.0.0.1", port), authentication, api)
             async with serve_in_background(app, listening), httpx2.AsyncClient(timeout=WAIT_S) as http:
                 yield Guarded(f"http://127.0.0.1:{port}/mcp", scout, gateway, store, clock, http, all_servers)
+
+
+async def _read(config: Path) -> None:
+    await asyncio.to_thread(read_config, [config], partial=True)

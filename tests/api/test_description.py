@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ async def run(*command: str | Path, **options: Any) -> str:
 @pytest.mark.process
 @pytest.mark.fuzz
 async def test_no_fuzzed_request_finds_a_deviation_from_the_description(open_rest, tmp_path):
-    async with open_rest() as served:
+    async with open_rest(config=tmp_path / "mcp.json") as served:
         url = served.url.removesuffix("/mcp") + "/api/v1/openapi.json"
         await run(
             BIN / "schemathesis",
@@ -47,6 +48,7 @@ async def test_no_fuzzed_request_finds_a_deviation_from_the_description(open_res
             "--no-color",
             cwd=tmp_path,
         )
+    assert json.loads((tmp_path / "mcp.json").read_text())["mcpServers"], "no fuzzed request wrote a server"
 
 
 USE_CLIENT = """

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from guarded import guarded
+import httpx2
+
+from guarded import Guarded, guarded
 from rest_servers import crm
 from toolscout.policy.policy_file import parse_policy
 from toolscout.scout.activity import Activity, ActivityFilter
@@ -144,6 +148,48 @@ async def test_activity_shows_who_did_what_newest_first(open_rest, tmp_path):
         saved = (await served.rest(token, "GET", "/stats")).json()["tokens_saved"]
         assert saved == found["metadata"]["tokens_saved"] > 0
         assert "tokens_saved" not in (await served.rest(ann, "GET", "/stats")).json()
+
+
+async def test_events_tell_each_caller_what_they_may_see_and_operators_every_call(open_rest, tmp_path):
+    policy = parse_policy('[[allow]]\nwho = ["user:ann"]\ntools = ["crm__list_*"]\n\n[[allow]]\nwho = ["user:olga"]\n')
+    async with open_rest(policy=policy, audit=str(tmp_path / "audit.jsonl")) as served:
+        ann, token = await served.key("acme", "ann"), await served.operator()
+        async with AsyncExitStack() as stack:
+            streams = [await stack.enter_async_context(following(served, key)) for key in (ann, token)]
+            first = [{name: body for name, body in [await anext(events), await anext(events)]} for events in streams]
+            assert [item["catalogue"]["tools"] for item in first] == [1, 5]
+            assert [item["servers"]["servers"][0]["key"] for item in first] == ["crm", "crm"]
+            assert "detail" not in first[0]["servers"]["servers"][0]
+            await served.rest(ann, "POST", "/tools/crm__list_customers/call", {})
+            await served.rest(token, "POST", "/tools/switch", {"keys": ["crm__list_customers"], "enabled": False})
+            name, body = await anext(streams[0])
+            while name == "servers":
+                name, body = await anext(streams[0])
+            assert (name, body["tools"]) == ("catalogue", 0)
+            acts = []
+            while len(acts) < 2:
+                name, body = await anext(streams[1])
+                acts += [body["act"]] if name == "activity" else []
+            assert acts == ["call", "tools.disable"]
+
+
+@asynccontextmanager
+async def following(served: Guarded, token: str) -> AsyncIterator[AsyncIterator[tuple[str, Any]]]:
+    """Follow the events that a caller gets."""
+    url = served.url.removesuffix("/mcp") + "/api/v1/events"
+
+    async def events(answer: httpx2.Response) -> AsyncIterator[tuple[str, Any]]:
+        name = ""
+        async for line in answer.aiter_lines():
+            kind, _, value = line.partition(": ")
+            if kind == "event":
+                name = value
+            elif kind == "data":
+                yield name, json.loads(value)
+
+    async with served.http.stream("GET", url, headers={"Authorization": f"Bearer {token}"}) as answer:
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        yield events(answer)
 
 
 async def test_without_an_audit_log_activity_says_so(open_rest):

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from console_gateway import console_gateway
 from guarantees import guarantee
-from serving import serving, write_config
+from serving import serving
 from waiting import eventually
 
 pytestmark = [pytest.mark.process, guarantee("console:safe")]
@@ -98,19 +98,28 @@ async def test_people_sign_in_at_the_issuer(authorization_server, tmp_path, new_
         await visit.page.goto("about:blank")
 
 
-async def test_the_command_opens_the_console_of_a_running_gateway(tmp_path, monkeypatch, new_visit):
+async def test_the_command_opens_the_console_of_a_gateway_without_servers_and_one_is_added_there(tmp_path, monkeypatch, new_visit):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")
-    write_config(tmp_path)
+    monkeypatch.setenv("TOOLSCOUT_LOG_LEVEL", "warning")  # the link is no line of the log
     command = [sys.executable, "-m", "toolscout", "console", "--no-browser"]
-    with serving(tmp_path) as running:
+    with serving(tmp_path, "--store", "") as running:
         printed = next(word for word in running.log.read_text().split() if "#sign-in=" in word)
         made = (await run_command(*command)).stdout.strip()
         for link in (printed, made):
             visit = await new_visit(link)
             await expect(visit.page.get_by_text("local · operator")).to_be_visible()
-            await visit.page.goto("about:blank")
         assert made != printed
+        await visit.open("servers")
+        await expect(visit.page.get_by_text("No servers yet")).to_be_visible()
+        await visit.button("Add server").click()
+        await visit.page.get_by_label("Name").fill("first")
+        await visit.page.get_by_label("Command").fill("/no/such/program")
+        await visit.button("Add").click()
+        await expect(visit.page.get_by_label("first", exact=True)).to_contain_text("down")
+        for page in (page for context in visit.page.context.browser.contexts for page in context.pages):
+            await page.goto("about:blank")
     gone = await run_command(*command)
     assert "no gateway with a console runs on this machine" in gone.stderr
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
 
 import pytest
@@ -72,6 +73,17 @@ async def test_the_log_of_serve_has_a_call_only_if_the_audit_log_has_no_file(tmp
     outcomes = [line["fields"]["outcome"] for line in lines if line.get("event") == "audit"]
     assert outcomes == ([] if has_file else ["tool_not_found"])
     assert not has_file or len(audit.read_text().splitlines()) == 1
+
+
+@pytest.mark.process
+def test_what_ends_serve_at_its_start_is_a_line_of_a_log_for_programs_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLSCOUT_LOG_FORMAT", "json")
+    for arguments, said in ((["--config", str(tmp_path / "missing.json")], "missing.json"), (["--auth"], "--http")):
+        command = [sys.executable, "-m", "toolscout", "serve", *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        (line,) = [json.loads(text) for text in ran.stderr.splitlines()]
+        assert (ran.returncode, line["level"]) == (2, "error")
+        assert said in line["message"]
 
 
 def test_the_level_of_the_log_is_a_setting_and_a_wrong_one_is_an_error(tmp_path, monkeypatch, toolscout):

@@ -98,10 +98,18 @@ class SwitchBody(Body):
     tenant: Name | None = None
 
 
+_ENTRY: dict[str, Any] = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}
+
+
 class ServersBody(Body):
     """Servers to add, as agent hosts write them in their config files."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        populate_by_name=True,
+        json_schema_extra={"examples": [{"mcpServers": {"memory": _ENTRY}}]},
+    )
 
     servers: Annotated[
         dict[Name, dict[str, Any]],
@@ -111,6 +119,8 @@ class ServersBody(Body):
 
 class ServerBody(Body):
     """The entry of a server, as in mcp.json."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"entry": _ENTRY}]})
 
     entry: dict[str, Any]
 

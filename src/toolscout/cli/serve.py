@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,8 @@ import typer
 
 from toolscout.cli import options
 from toolscout.config import Config
-from toolscout.errors import ConfigError, UsageError
+from toolscout.errors import ConfigError, ToolscoutError, UsageError
+from toolscout.loopback import is_loopback
 
 if TYPE_CHECKING:
     from toolscout.gateway.auth.authentication import Authentication
@@ -89,28 +91,29 @@ def serve(
     from toolscout.gateway.address import parse_address, requires_authentication
 
     settings = options.operating(store)
-    address = parse_address(http) if http else None
-    if address is None and (diagnostics or auth):
-        raise UsageError(
-            f"{'--auth' if auth else '--diagnostics'} requires --http",
-            hint="on stdio the host that starts toolscout is the only caller",
-        )
-    authenticate = address is not None and requires_authentication(
-        address[0], auth=auth, issuer=settings.auth_issuer, insecure_no_auth=insecure_no_auth
-    )
-    diagnostics_address = parse_address(diagnostics, "--diagnostics") if diagnostics else None
     _log_to_stderr(settings)
-    files = [*(config or ())]
-    merged_config = _read(files, store)
-    listen = ListenOptions(
-        address=address,
-        hosts=allow_host or [],
-        origins=allow_origin or [],
-        diagnostics=diagnostics_address,
-        authenticate=authenticate,
-    )
-    with _tracing(settings):
-        options.run(_serve(files, merged_config, listen, surface, settings))
+    with _errors_as_lines(settings):
+        address = parse_address(http) if http else None
+        if address is None and (diagnostics or auth):
+            raise UsageError(
+                f"{'--auth' if auth else '--diagnostics'} requires --http",
+                hint="on stdio the host that starts toolscout is the only caller",
+            )
+        authenticate = address is not None and requires_authentication(
+            address[0], auth=auth, issuer=settings.auth_issuer, insecure_no_auth=insecure_no_auth
+        )
+        listen = ListenOptions(
+            address=address,
+            hosts=allow_host or [],
+            origins=allow_origin or [],
+            diagnostics=parse_address(diagnostics, "--diagnostics") if diagnostics else None,
+            authenticate=authenticate,
+        )
+        files = [*(config or ())]
+        may_be_empty = address is not None and is_loopback(address[0])
+        merged_config = _read(files, store, may_be_empty=may_be_empty)
+        with _tracing(settings):
+            options.run(_serve(files, merged_config, listen, surface, settings))
 
 
 def config_files(named: list[Path]) -> list[Path]:
@@ -120,7 +123,22 @@ def config_files(named: list[Path]) -> list[Path]:
     return named or sorted(config_folder().glob("*.json"))
 
 
-def _read(named: list[Path], store: str | None) -> Config | None:
+@contextmanager
+def _errors_as_lines(settings: Settings) -> Iterator[None]:
+    """Write what ends the command as a line of the log, if the log is read by programs."""
+    import logging
+
+    try:
+        yield
+    except ToolscoutError as error:
+        if settings.log_format != "json":
+            raise
+        logging.getLogger("toolscout").error("%s", "; ".join(filter(None, (error.message, error.hint))))
+        raise typer.Exit(error.exit_code) from None
+
+
+def _read(named: list[Path], store: str | None, *, may_be_empty: bool) -> Config | None:
+    """Read the config. With `may_be_empty`, servers can be added in the console of a gateway that has none yet."""
     import logging
 
     from toolscout.config import read_config
@@ -135,6 +153,9 @@ def _read(named: list[Path], store: str | None) -> Config | None:
             "no config file is named, and %s contains none: tools can be found but not called", config_folder()
         )
         return None
+    if may_be_empty:
+        logging.getLogger("toolscout").warning("there are no servers yet: add them in the console")
+        return Config()
     raise ConfigError(
         f"no config file is named, and {config_folder()} contains none",
         hint="run `toolscout import --write` to import your agent hosts' servers, or name a file: --config mcp.json",
@@ -231,7 +252,7 @@ async def _serve(
                         authentication=authentication,
                         api=lambda protect: console.admit(rest.behind(protect)),
                         pages=console.routes,
-                        started=console.announce,
+                        started=lambda url: _show_console(console.announce(url), settings),
                         end_streams=rest.end_streams,
                     )
                 finally:
@@ -240,6 +261,16 @@ async def _serve(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _show_console(link: str, settings: Settings) -> None:
+    """Print the link to the console, whatever the level of the log. A log for programs holds nothing but its lines."""
+    import logging
+
+    if settings.log_format == "json":
+        logging.getLogger("toolscout").info("the console is at %s", link)
+    else:
+        typer.echo(f"the console is at {link}", err=True)
 
 
 async def _warn_if_empty(scout: Scout) -> None:

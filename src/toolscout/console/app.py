@@ -63,14 +63,14 @@ class Console:
         self._login = CodeLogin.of(settings) if authentication else None
         self._file: Path | None = None
 
-    def announce(self, url: str) -> None:
-        """Say where the console is, to whoever reads the log and to `toolscout console`."""
+    def announce(self, url: str) -> str:
+        """Leave the address of the console for `toolscout console`, and return the first link to it."""
         running = RunningConsole(self._public or url, self.secret, os.getpid())
-        _log.info("the console is at %s", running.link(FIRST_LINK_S))
         try:
             self._file = running.write()
         except OSError as error:
             _log.warning("`toolscout console` will not find this gateway: %s", error.strerror)
+        return running.link(FIRST_LINK_S)
 
     def close(self) -> None:
         """Remove what `announce` left."""
