@@ -21,10 +21,11 @@ ASKED = {"first_paint_ms": "< 1,000", "typing_ms": "< 100"}
 
 async def measure(tools: Path) -> dict[str, Any]:
     """Serve the catalogue to a browser, and measure."""
+    from playwright.async_api import async_playwright
+
     from browser import ARGUMENTS, chromium
     from console_gateway import console_gateway
     from console_speed import measure_tools_page
-    from playwright.async_api import async_playwright
 
     folder = chromium()
     environment: dict[str, Any] = {**os.environ, "LD_LIBRARY_PATH": str(folder / "al2023" / "lib")}
@@ -51,9 +52,9 @@ def main() -> None:
     body = [[name, value, ASKED.get(name, "")] for name, value in figures.items()]
     text = (
         f"# The console on 14.7k tools\n\n`python -m benchmarks.console`; {at}\n\n"
-        "Medians by the clock of Chromium, which runs on the same two cores as the gateway. `first_paint` and `rows` (the"
-        "\nfirst 50 tools are painted) count from the start of the navigation, `typing` from a letter in the search until the"
-        "\nlist that fits is painted. The ratios are to the first paint of a page with a single line of text.\n\n"
+        "Medians by the clock of Chromium, which runs on the same two cores as the gateway. `first_paint` and `rows`"
+        "\n(the first 50 tools are painted) count from the navigation, `typing` from a letter in the search"
+        "\nuntil the list that fits is painted. The ratios are to the first paint of a page with one line of text.\n\n"
     )
     save("console", {"machine": at, **figures}, text + markdown(["figure", "measured", "asked"], body))
 

@@ -1,4 +1,4 @@
-"""How quick the console is on a large catalogue, by the clock of the browser: for a test and for `benchmarks.console`."""
+"""How quick the console is on a large catalogue, by the browser's clock: for a test and for `benchmarks.console`."""
 
 from __future__ import annotations
 

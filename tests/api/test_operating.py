@@ -156,7 +156,7 @@ async def test_events_tell_each_caller_what_they_may_see_and_operators_every_cal
         ann, token = await served.key("acme", "ann"), await served.operator()
         async with AsyncExitStack() as stack:
             streams = [await stack.enter_async_context(following(served, key)) for key in (ann, token)]
-            first = [{name: body for name, body in [await anext(events), await anext(events)]} for events in streams]
+            first = [dict([await anext(events), await anext(events)]) for events in streams]
             assert [item["catalogue"]["tools"] for item in first] == [1, 5]
             assert [item["servers"]["servers"][0]["key"] for item in first] == ["crm", "crm"]
             assert "detail" not in first[0]["servers"]["servers"][0]
@@ -166,7 +166,7 @@ async def test_events_tell_each_caller_what_they_may_see_and_operators_every_cal
             while name == "servers":
                 name, body = await anext(streams[0])
             assert (name, body["tools"]) == ("catalogue", 0)
-            acts = []
+            acts: list[str] = []
             while len(acts) < 2:
                 name, body = await anext(streams[1])
                 acts += [body["act"]] if name == "activity" else []

@@ -84,9 +84,7 @@ async def check_nothing_ran(page):
     assert await page.locator("#app a[href^=javascript]").count() == 0
 
 
-@pytest.mark.parametrize(
-    "screen", ["overview", "servers", "tools", "search", "try", "activity", "access", "connect"]
-)
+@pytest.mark.parametrize("screen", ["overview", "servers", "tools", "search", "try", "activity", "access", "connect"])
 async def test_markup_of_a_server_is_shown_as_text_on_every_screen(hostile, new_visit, screen):
     visit = await new_visit(hostile.link())
     await visit.page.locator("main h1").wait_for()

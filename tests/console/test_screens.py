@@ -211,7 +211,9 @@ async def test_hits_are_saved_as_a_labelled_row_and_the_set_is_measured_written_
 @pytest.mark.parametrize("left", ["{", '{"a": 1}', '[null, {"query": 1}, {"query": "x", "gold": "y"}]'])
 async def test_what_another_version_left_in_the_browser_breaks_no_screen(visit, left):
     for name in ("toolscout-labelled", "toolscout-tried"):
-        await visit.page.evaluate("([name, text]) => { localStorage[name] = sessionStorage[name] = text }", [name, left])
+        await visit.page.evaluate(
+            "([name, text]) => { localStorage[name] = sessionStorage[name] = text }", [name, left]
+        )
     await visit.page.reload()
     await visit.open("search")
     await visit.page.get_by_role("tab", name="Labelled set").click()
@@ -296,7 +298,9 @@ async def test_a_call_of_the_last_moment_is_shown_once(visit, console):
     await console.scout.call_tool("github__delete_branch", {})
     await visit.open("activity")
     await console.scout.call_tool("mail__search_mail", {})
-    await expect(visit.row("mail__search_mail").filter(has_text="ok")).to_have_count(1)  # by now, the one before it came live too
+    await expect(visit.row("mail__search_mail").filter(has_text="ok")).to_have_count(
+        1
+    )  # by now, the one before it came live too
     await expect(visit.row("github__delete_branch")).to_have_count(1)
 
 

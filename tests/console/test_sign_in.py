@@ -98,7 +98,9 @@ async def test_people_sign_in_at_the_issuer(authorization_server, tmp_path, new_
         await visit.page.goto("about:blank")
 
 
-async def test_the_command_opens_the_console_of_a_gateway_without_servers_and_one_is_added_there(tmp_path, monkeypatch, new_visit):
+async def test_the_command_opens_the_console_of_a_gateway_without_servers_and_one_is_added_there(
+    tmp_path, monkeypatch, new_visit
+):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("TOOLSCOUT_EMBEDDER", "none")

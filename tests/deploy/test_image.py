@@ -121,7 +121,7 @@ async def test_the_gateway_runs_as_it_is_started_there_and_writes_only_to_its_da
         assert gateway.is_healthy()
         assert gateway.status("/mcp") == 401
         assert gateway.status("/mcp", Host="tools.example.com") == 401
-        # A browser sends an Origin for the scripts of the console. The unit names its public address, the image does not.
+        # Browsers send an Origin for the scripts of the console. The unit names its public address, the image does not.
         assert gateway.status("/", Host="tools.example.com", Origin="https://tools.example.com") == 200
         assert gateway.status("/", Origin=f"http://127.0.0.1:{gateway.port}") == 200
         assert gateway.status("/", Origin="https://evil.example") == 403

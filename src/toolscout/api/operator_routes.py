@@ -52,9 +52,7 @@ async def list_changes(
     rows = [
         item
         for item in changes
-        if tenant in (None, item.scope.tenant)
-        and server in (None, split_key(item.key)[0])
-        and (decided or item.waits)
+        if tenant in (None, item.scope.tenant) and server in (None, split_key(item.key)[0]) and (decided or item.waits)
     ]
     return page_answer(request, "changes", [change_row(item) for item in rows], page, page_size)
 

@@ -66,8 +66,8 @@ class Writes:
     """Middleware that reads the body of a write, and answers a write that is repeated from memory.
 
     A key belongs to its caller and to a method and path. With another body it is refused, and while its request is
-    under way too. A write whose outcome is unknown is not done again either. One that was refused, or that did not reach
-    its server, is done when it is repeated. Each process remembers the writes that it has done itself.
+    under way too. A write whose outcome is unknown is not done again either. One that was refused, or that did not
+    reach its server, is done when it is repeated. Each process remembers the writes that it has done itself.
     """
 
     def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:

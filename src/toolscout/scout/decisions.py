@@ -53,9 +53,11 @@ class Decisions:
             if key not in known:
                 raise await tool_not_found(key, await self._store.stored_tools(scope))
         await self._store.set_enabled(scope, keys, enabled)
-        act = "tools.enable" if enabled else "tools.disable"
-        # There may be thousands of lines.
-        await asyncio.to_thread(lambda: [self._audit.write_act(act, scope, tool=key) for key in keys])
+        await asyncio.to_thread(self._record_switches, scope, keys, enabled)  # there may be thousands
+
+    def _record_switches(self, scope: Scope, keys: Sequence[str], enabled: bool) -> None:
+        for key in keys:
+            self._audit.write_act("tools.enable" if enabled else "tools.disable", scope, tool=key)
 
     async def switched_off(
         self, caller: Caller, *, detail: Detail = "minimal", category: str | None = None, server: str | None = None

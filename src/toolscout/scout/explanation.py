@@ -67,8 +67,8 @@ async def explain_tool(
     call = await scout.access.explain(caller, key, "call")
     if not see.allowed:
         return Explanation(key=key, see=see, call=call, rank=None, score=None, fit=None, parts=None, reason=see.because)
-    given = options or SearchOptions()
-    answer = await scout.search_tools(query, tags, _DEPTH, **{**given, "explain": True, "caller": caller})
+    given: SearchOptions = {**(options or SearchOptions()), "explain": True, "caller": caller}
+    answer = await scout.search_tools(query, tags, _DEPTH, **given)
     place = _place(answer, key)
     if place is None:
         ranker = given.get("ranker")

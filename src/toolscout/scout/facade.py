@@ -320,7 +320,7 @@ class Scout:
         text: str = "",
         caller: Caller | None = None,
     ) -> Answer:
-        """List what the caller may see, page by page: with all words of `text`. A minus reverses the order of `sort`."""
+        """List what the caller may see with all words of `text`, page by page. A minus before `sort` reverses it."""
         narrow = Filter(tags=each_name(tags), match=match, category=category, servers=each_name(server))
         return await self._browser.page(narrow, detail, page, page_size, caller or self.caller, sort, text)
 

@@ -112,7 +112,8 @@ class AuditLog:
     ) -> None:
         """Write the line of a call. `arguments` is the shape of the arguments, without their values.
 
-        `result_bytes` is the size of the result as JSON, or None if there is none or it passed through unread. `server` is the slug of the server, or "" if the tool does not exist for the caller.
+        `server` is the slug of the server, or "" if the tool does not exist for the caller. `result_bytes` is the size
+        of the result as JSON, or None if there is none.
         """
         self._metrics.record_call(server, outcome, ms)
         self.write(
