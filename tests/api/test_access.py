@@ -128,7 +128,8 @@ async def test_what_is_forbidden_answers_as_if_it_did_not_exist(open_rest):
         async with opened as served:
             ann = await served.key("acme", "ann")
             answers = [await served.rest(ann, *asked) for asked in ASKED]
-            worlds.append([(answer.status_code, re.sub(r'"took_ms":[0-9.]+', "", answer.text)) for answer in answers])
+            texts = [re.sub(r'"took_ms":[0-9.]+', "", answer.text.replace(served.url, "URL")) for answer in answers]
+            worlds.append([(answer.status_code, text) for answer, text in zip(answers, texts, strict=True)])
     for asked, full, empty in zip(ASKED, *worlds, strict=True):
         assert full == empty, asked
 
