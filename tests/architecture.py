@@ -111,8 +111,8 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package(
             "gateway",
             "the MCP server for agents",
-            "compact_json config errors jsonrpc_lines loopback mcp_tools models policy ports scout settings telemetry text "
-            "tool_keys",
+            "compact_json config errors jsonrpc_lines loopback mcp_tools models policy ports scout settings telemetry "
+            "text tool_keys",
         ),
         Package(
             "registry",
@@ -126,7 +126,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
             "api",
             "the REST API for programs and the console",
             "config definition_diff errors gateway models retrieval_metrics scout settings suggestions telemetry "
-            "tool_keys",
+            "text tool_keys",
         ),
         Package(
             "console",

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolscout.compact_json import compact_json
 from toolscout.errors import CallError, SignInRequiredError, ToolNotFoundError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.pending_calls import STATE_PREFIX, PendingCalls
