@@ -126,7 +126,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
             "api",
             "the REST API for programs and the console",
             "config definition_diff errors gateway models retrieval_metrics scout settings suggestions telemetry "
-            "text tool_keys",
+            "tool_keys",
         ),
         Package(
             "console",

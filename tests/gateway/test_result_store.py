@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantees import guarantee
-from toolscout.compact_json import byte_size
+from toolscout.compact_json import byte_size, result_json, result_size
 from toolscout.gateway.result_store import cut_result as cut
-from toolscout.gateway.result_store import result_json
 
 pytestmark = guarantee("fault:huge")
 
@@ -70,3 +69,4 @@ def test_a_result_with_long_texts_is_written_as_any_other(part: str, repeats: in
     long = {"type": "text", "text": part * repeats + "\n", "annotations": {"a": part}}
     result = {"isError": False, "content": [{"type": "text", "text": part}] * items + [long, long], "_meta": {"m": [1]}}
     assert json.loads(result_json(result)) == result
+    assert result_size(result) == len(result_json(result))

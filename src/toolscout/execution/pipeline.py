@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolscout.compact_json import byte_size
+from toolscout.compact_json import result_size
 from toolscout.errors import (
     DefinitionChangedError,
     NotAllowedError,
@@ -112,7 +112,7 @@ class CallPipeline:
         else:
             raw = await source.call_tool(tool.name, checked, caller=caller, upstream=upstream, extra=extra)
         took_ms = (time.perf_counter() - started) * 1_000
-        return CallResult(tool=tool, result=raw, repairs=repairs, took_ms=took_ms)
+        return CallResult(tool=tool, result=raw, repairs=repairs, took_ms=took_ms, size=result_size(raw))
 
     async def callable_servers(self, caller: Caller) -> frozenset[str]:
         """Return the servers with a tool that the caller may call. The caller may use their resources and prompts too.
@@ -153,7 +153,7 @@ class CallPipeline:
             outcome=outcome,
             ms=(time.perf_counter() - started) * 1_000,
             arguments=shape_of(arguments, tool.input_schema if tool else {}),
-            result_bytes=None if result is None else byte_size(result.result),
+            result_bytes=None if result is None else result.size,
         )
 
 

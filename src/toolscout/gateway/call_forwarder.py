@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolscout.compact_json import result_json, result_size
 from toolscout.errors import CallError, SignInRequiredError, ToolNotFoundError
 from toolscout.gateway.client import RequestClient
 from toolscout.gateway.pending_calls import STATE_PREFIX, PendingCalls
-from toolscout.gateway.result_store import ResultStore, cut_result, result_json
+from toolscout.gateway.result_store import ResultStore, cut_result
 from toolscout.gateway.sign_in_question import SignInQuestions
 from toolscout.mcp_tools import meta_with_repairs
 from toolscout.models import Caller, CallResult
@@ -123,13 +124,13 @@ class CallForwarder:
         self._pending.close()
 
     def _finish(self, outcome: CallResult, caller: Caller) -> dict[str, Any]:
-        result = dict(outcome.result)
+        result, size = dict(outcome.result), outcome.size
         self._note_links(outcome.tool.server, result, caller)
         if outcome.repairs:
             result["_meta"] = meta_with_repairs(result.get("_meta"), outcome.repairs)
-        text = result_json(result)
-        if len(text) > self.max_bytes:
-            return cut_result(result, len(text), self.max_bytes, self._results.keep(text, caller))
+            size = result_size(result)
+        if size > self.max_bytes:
+            return cut_result(result, size, self.max_bytes, self._results.keep(result_json(result), caller))
         return result
 
 

@@ -7,18 +7,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
 from cachetools import TTLCache
 
-from toolscout.compact_json import byte_size, compact_json
+from toolscout.compact_json import byte_size
 from toolscout.gateway.identity import Owner, owner_of
 from toolscout.models import Caller
 
 URI_PREFIX = "toolscout://results/"
 _NOTICE_BYTES = 512
-_PIECE_CHARS = 65_536
 _OTHERS_SHARE = 8
 """What stands beside the content, each field for itself, has at most this part of the limit."""
 
@@ -50,35 +48,6 @@ class ResultStore:
         stored = self._results.get(uri)
         mine = stored is not None and stored.owner == owner_of(caller)
         return stored.text.decode("utf-8", "replace") if stored is not None and mine else None
-
-
-def result_json(result: Mapping[str, Any]) -> bytes:
-    """Write a result as compact JSON. Its long texts are written in pieces: at once takes three times their size."""
-    content = result.get("content")
-    if not isinstance(content, list) or not any(_long_text(item) for item in content):
-        return compact_json(result)
-    buffer = BytesIO()
-    others = {name: value for name, value in result.items() if name != "content"}
-    buffer.write(compact_json({**others, "content": []}).removesuffix(b"]}"))
-    for number, item in enumerate(content):
-        buffer.write(b"," if number else b"")
-        text = _long_text(item)
-        if not text:
-            buffer.write(compact_json(item))
-            continue
-        others = {name: value for name, value in item.items() if name != "text"}
-        buffer.write(compact_json({**others, "text": ""}).removesuffix(b'"}'))
-        for at in range(0, len(text), _PIECE_CHARS):
-            buffer.write(compact_json(text[at : at + _PIECE_CHARS])[1:-1])
-        buffer.write(b'"}')
-    buffer.write(b"]}")
-    return buffer.getvalue()
-
-
-def _long_text(item: Any) -> str:
-    """Return the text of an item of content if it is long."""
-    text = item.get("text") if isinstance(item, Mapping) else None
-    return text if isinstance(text, str) and len(text) > _PIECE_CHARS else ""
 
 
 def cut_result(result: Mapping[str, Any], total: int, max_bytes: int, rest_uri: str) -> dict[str, Any]:

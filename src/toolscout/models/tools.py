@@ -212,6 +212,8 @@ class CallResult:
     result: Mapping[str, Any]
     repairs: tuple[str, ...] = ()
     took_ms: float = 0.0
+    size: int = 0
+    """How many bytes the result has as compact JSON."""
 
     @property
     def is_error(self) -> bool:
