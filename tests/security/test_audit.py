@@ -358,4 +358,5 @@ async def test_every_field_and_act_is_documented(tmp_path: Path) -> None:
     for outcome in outcomes:
         assert f"`{outcome}`" in page, outcome
     fields = set(re.findall(r"^\| `([a-z_]+)` \|", page.split("## Acts")[0], re.M))
-    assert fields == {field for line in lines(path) for field in line} | {"lines"}  # of audit.lost, which takes a full disk
+    of_audit_lost = {"lines"}  # tests/security/test_audit_files.py, with a full disk
+    assert fields == {field for line in lines(path) for field in line} | of_audit_lost
