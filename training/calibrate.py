@@ -20,7 +20,7 @@ import numpy as np
 from corpus import DEVELOPMENT, PEOPLE, hashes
 from trials import Texts, Trial, make_trials
 
-FACTS = ("strength", "lead", "cover", "terms", "server", "contradicts")
+FACTS = ("strength", "lead", "cover", "terms", "server", "elsewhere", "contradicts")
 BY_WORDS = ("strength", "cover", "contradicts")
 SETS = (*DEVELOPMENT, PEOPLE)
 WEIGHT = {
@@ -33,7 +33,7 @@ WEIGHT = {
     "fits-4000": 0.2,
 }
 """How much a kind counts in the fitting, whatever the number of its trials. What is not here is only measured."""
-STRONG, LIKELY = (0.7, 0.75, 0.8, 0.85), (0.16, 0.19, 0.22, 0.25, 0.3)
+STRONG, LIKELY = (0.7, 0.75, 0.8, 0.83, 0.86), (0.16, 0.19, 0.22, 0.24, 0.26, 0.28, 0.3)
 PENALTY = 1.0
 BINS = 10
 

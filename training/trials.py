@@ -26,6 +26,7 @@ from corpus import DEVELOPMENT, PEOPLE, bench, document, item_of, plain, read_qu
 from toolscout.discovery.calibration import facts_of
 from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.fusion import Evidence, fuse
+from toolscout.discovery.request import telling_words
 from toolscout.embedding.builtin import BuiltinEmbedder
 from toolscout.indexing.enrich import enrich_tool
 from toolscout.models import LOCAL, Document, Entry, Tool
@@ -147,7 +148,17 @@ class Catalogue:
                 impact[line, self._words[term][0]] = self._words[term][1]
         impact = impact[:, rows]
         wanted = [wanted_action(text) for text in request.texts]
-        named = np.array([[names_server(frozenset(terms), title) for title in self.titles] for terms in said])
+        titles = [str(self.titles[place]) for place in self.title_of[rows]]
+        telling = telling_words(names, impact > 0, titles)
+        named = np.array(
+            [
+                [
+                    names_server(frozenset(terms), title) or not telling.get(title, frozenset()).isdisjoint(terms)
+                    for title in self.titles
+                ]
+                for terms in said
+            ]
+        )
         return Evidence(
             cosine=None if by_words else request.vectors @ self.vectors[rows].T,
             impact=impact,

@@ -198,6 +198,11 @@ def names_server(terms_asked: frozenset[str], title: str) -> bool:
     return bool(words) and (words <= terms_asked or joined in terms_asked)
 
 
+def title_words(title: str) -> frozenset[str]:
+    """Return the stems of a server's name without labels."""
+    return _title(title)[0]
+
+
 @lru_cache(maxsize=64)
 def words_of_servers(servers: tuple[str, ...]) -> frozenset[str]:
     """Return the words of the names of servers that are long enough to be recognized: `boot` is no misspelt `bot`."""

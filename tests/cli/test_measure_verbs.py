@@ -98,8 +98,7 @@ def test_eval_prints_the_documented_figures(toolscout: Run, files: tuple[str, st
 
 def test_eval_measures_what_default_settings_show(toolscout: Run, files: tuple[str, str]) -> None:
     ran = toolscout("eval", *files, "--json")
-    assert ran.json["recall@10"] == ran.json["shown@5"] == pytest.approx(2 / 3, abs=1e-4)
-    assert ran.json["empty"] == pytest.approx(1 / 3, abs=1e-4)
+    assert (ran.json["recall@10"], ran.json["shown@5"], ran.json["empty"]) == (1.0, 1.0, 0.0)
     assert "shown@5" in toolscout("eval", *files).out
 
 
@@ -109,6 +108,13 @@ def test_a_tool_that_serves_as_well_counts_where_asked() -> None:
     strict, lenient = summarize(outcomes, tools=3), summarize(outcomes, tools=3, lenient=True)
     assert (strict["ndcg@10"], strict["shown@5"]) == (0.0, 0.0)
     assert (lenient["ndcg@10"], lenient["shown@5"]) == (1.0, 1.0)
+
+
+def test_what_is_not_among_the_first_five_is_not_shown_and_no_hit_is_an_empty_answer() -> None:
+    labelled = LabelledQuery(id="1", query="q", gold=frozenset("a"))
+    sixth, none = ("b", "c", "d", "e", "f", "a"), ()
+    figures = summarize([QueryOutcome(labelled=labelled, tool_ids=ids, took_ms=1.0) for ids in (sixth, none)], tools=6)
+    assert (figures["recall@10"], figures["shown@5"], figures["empty"]) == (0.5, 0.0, 0.5)
 
 
 def test_requests_that_nothing_fits_are_measured_by_what_claims_to_fit() -> None:

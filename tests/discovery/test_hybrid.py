@@ -71,6 +71,40 @@ async def test_a_request_that_names_a_server_means_that_server(
     assert (best.explain or {})["server_named"]
 
 
+async def test_one_word_that_tells_a_trusted_server_from_the_others_names_it(open_scout: Callable[..., Scout]) -> None:
+    said = "Delete a project with all that is in it."
+    rows = [
+        {"name": "delete_project", "server": "linear-tools", "description": said},
+        {"name": "delete_project", "server": "neon-tools", "description": said},
+        {"name": "list_tools_of_a_project", "server": "tools", "description": "List the tools of a project."},
+    ]
+    async with open_scout(rows) as scout:
+        for name in ("linear", "neon"):
+            best = (await scout.search_tools(f"delete my {name} project Apollo", explain=True))[0]
+            assert best.tool.server == f"{name}-tools"
+            assert (best.explain or {})["server_named"]
+        await scout.index_server_tools("linear-notion-slack", rows[:1])  # not trusted, so it must be named whole
+        answer = await scout.search_tools("delete my slack project Apollo", explain=True)
+        assert not any((match.explain or {})["server_named"] for match in answer)
+
+
+async def test_a_hit_of_another_server_than_the_one_that_is_named_is_less_sure(
+    open_scout: Callable[..., Scout],
+) -> None:
+    rows = [
+        {"name": "delete_branch", "server": "gitlab", "description": "Delete a branch of a repository."},
+        {"name": "list_branches", "server": "github", "description": "List the branches of a repository."},
+    ]
+    async with open_scout(rows) as scout:
+        scores = [
+            (await scout.search_tools(f"delete the stale branch of my {name} repository"))[0].score
+            for name in ("gitlab", "github")
+        ]
+    assert scores[0] is not None
+    assert scores[1] is not None
+    assert scores[1] < scores[0]
+
+
 @pytest.mark.parametrize(
     ("query", "key"),
     [

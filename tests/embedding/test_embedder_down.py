@@ -84,7 +84,7 @@ async def test_a_refresh_embeds_later_what_could_not_be_embedded(scout: Scout, m
     model.failure = None
     report = await scout.refresh()
     assert (report.new, report.changed, report.embedded, report.unembedded) == (0, 0, 3, 0)
-    answer = await scout.search_tools("remove a file", ranker="semantic")
+    answer = await scout.search_tools("delete one file", ranker="semantic")
     assert answer.metadata.degraded is None
     assert answer[0].tool.key == "late__delete_file"
     assert answer[0].score is not None

@@ -60,7 +60,7 @@ async def test_a_vector_outlives_its_tool_so_that_its_return_embeds_nothing(stor
 async def test_vectors_are_stored_in_half_precision(store: Store) -> None:
     await publish(store, many(1), embedder=HashEmbedder())
     name = many(1)[0]
-    text = f"create invoice 00000 (many): {name['description']}"
+    text = f"create invoice 00000 (many), also payments, create: {name['description']}"
     exact, cosine = hash_vector(text), (await look_for(store, text)).cosine[0, 0]
     assert cosine == pytest.approx(float(exact @ exact.astype(np.float16).astype(np.float32)), abs=1e-6)
     assert cosine == pytest.approx(1.0, abs=1e-3)

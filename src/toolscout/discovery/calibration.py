@@ -16,27 +16,28 @@ from toolscout.discovery.fusion import Doubles, Evidence, Fusion, rarity
 from toolscout.models import Fit
 
 FIRST: Mapping[str, float] = {
-    "intercept": -3.989,
-    "strength": 5.113,
-    "lead": 12.24,
-    "cover": -0.174,
-    "terms": -0.149,
-    "server": 0.361,
-    "contradicts": -0.88,
+    "intercept": -3.945,
+    "strength": 5.623,
+    "lead": 12.152,
+    "cover": -0.181,
+    "terms": -0.171,
+    "server": -0.016,
+    "elsewhere": -0.506,
+    "contradicts": -1.081,
 }
 """Whether the first hit is right: weights of the facts, with vectors."""
 FIRST_BY_WORDS: Mapping[str, float] = {
-    "intercept": -3.489,
-    "strength": 12.433,
-    "cover": 0.532,
-    "contradicts": -1.41,
+    "intercept": -3.49,
+    "strength": 12.42,
+    "cover": 0.607,
+    "contradicts": -1.563,
 }
 """The same without vectors, or if the best hit has none yet."""
 LATER, DECAY = 0.9, 4.0
 """A later hit is at most this share as likely as the first, and less by this power of its distance in strength."""
 LATER_BY_WORDS, DECAY_BY_WORDS = 0.8, 7.0
 """The same without vectors."""
-STRONG, LIKELY = 0.83, 0.26
+STRONG, LIKELY = 0.83, 0.27
 """The least scores of a strong and of a likely hit."""
 
 
@@ -66,6 +67,7 @@ def facts_of(evidence: Evidence, fusion: Fusion) -> dict[str, float]:
         "known": float(np.log1p(known * terms)),
         "terms": float(np.log1p(terms)),
         "server": float(fusion.server[best]),
+        "elsewhere": float(evidence.server[0].any() and not evidence.server[:, best].any()),
         "contradicts": float(fusion.action[best] < 0),
     }
 

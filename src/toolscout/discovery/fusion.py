@@ -34,7 +34,7 @@ SAME_ACTION = 0.05
 """Standing: the name has the requested action, such as delete."""
 OTHER_ACTION = -0.05
 """Standing: the name has an action that contradicts it, such as create."""
-SAME_SERVER = 0.1
+SAME_SERVER = 0.15
 """Standing: the request names the tool's server."""
 EVIDENCE_COSINE = 0.6
 """Evidence: cosine."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -11,12 +12,12 @@ from toolscout.discovery.clauses import split_clauses
 from toolscout.discovery.long_messages import condense
 from toolscout.discovery.negation import split_negations
 from toolscout.discovery.translation import to_english
-from toolscout.models import Candidates, Intent, Query
-from toolscout.text import names_server, query_terms, split_words
+from toolscout.models import LOCAL, Candidates, Intent, Query
+from toolscout.text import names_server, query_terms, split_words, title_words
 from toolscout.verbs import actions
 
 if TYPE_CHECKING:
-    from toolscout.models import FloatArray
+    from toolscout.models import BoolArray, FloatArray
 
 _SHORT_FORMS = (
     (re.compile(r"\bMR(?=s?\b)"), "merge request"),
@@ -34,6 +35,8 @@ _SHORT_WORD = 6
 _LONG_WORD = 8
 _PROPER_NAME = re.compile(r"(?<=[^.!?:\s]\s)[A-Z][a-z]+\b")
 _LETTERS = re.compile(r"[^\W\d_]+")
+_OWN_SHARE = 0.5
+"""A word of a server's name tells it if this share of the candidates that hold the word are its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +174,37 @@ def _corrected(intent: Intent, nearest: Mapping[str, str]) -> Intent:
     return Intent(text=text, terms=terms)
 
 
-def recognize_servers(request: UnderstoodRequest, titles: frozenset[str]) -> UnderstoodRequest:
-    """Note which of the servers each intent names."""
+def recognize_servers(request: UnderstoodRequest, candidates: Candidates) -> UnderstoodRequest:
+    """Note which of the servers each intent names: by the whole name, or by a word that tells it from the others.
+
+    An untrusted server must be named whole, or it could take many words into its name.
+    """
+    trusted = {item.server_title: item.trusted for item in candidates.facets if item.server != LOCAL}
+    titles = [item.server_title for item in candidates.facets]
+    telling = telling_words(candidates.terms, candidates.impact > 0, titles)
     named = {
-        intent.text: frozenset(title for title in titles if names_server(frozenset(intent.terms), title))
+        intent.text: frozenset(
+            title
+            for title, is_trusted in trusted.items()
+            if names_server(frozenset(intent.terms), title)
+            or (is_trusted and not telling.get(title, frozenset()).isdisjoint(intent.terms))
+        )
         for intent in request.intents
     }
     return replace(request, named_servers=named)
+
+
+def telling_words(terms: Sequence[str], held: BoolArray, titles: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return server -> the terms that are words of its name, and that mostly its own candidates hold.
+
+    `held` tells for each term which candidates hold it, `titles` the server of each candidate.
+    """
+    words = frozenset[str]().union(*map(title_words, set(titles)))
+    telling: dict[str, frozenset[str]] = {}
+    for term, row in zip(terms, held, strict=True):
+        if term in words:
+            holders = Counter(titles[place] for place in row.nonzero()[0].tolist())
+            for title, count in holders.items():
+                if term in title_words(title) and count >= _OWN_SHARE * holders.total():
+                    telling[title] = telling.get(title, frozenset()) | {term}
+    return telling

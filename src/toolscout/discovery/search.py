@@ -21,7 +21,6 @@ from toolscout.discovery.request import (
 )
 from toolscout.errors import DimensionError, EmbedderError
 from toolscout.models import (
-    LOCAL,
     Answer,
     Caller,
     Candidates,
@@ -215,8 +214,7 @@ class Search:
     async def _recognize_servers(self, state: SearchState) -> SearchState:
         if state.candidates is None or not state.is_hybrid:
             return state
-        titles = frozenset(item.server_title for item in state.candidates.facets if item.server != LOCAL)
-        return replace(state, request=recognize_servers(state.request, titles))
+        return replace(state, request=recognize_servers(state.request, state.candidates))
 
     async def _rank(self, state: SearchState) -> SearchState:
         if state.candidates is not None:
