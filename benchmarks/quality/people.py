@@ -98,8 +98,8 @@ async def main() -> None:
     lines = [
         "# Requests as people write them",
         "",
-        "1,229 tools of 50 real servers, of which the screen withholds four, with default settings. `shown@5` counts the tools that a request was written for;",
-        "the last column also counts those that serve as well.",
+        "1,229 tools of 50 real servers, of which the screen withholds four, with default settings. `shown@5`",
+        "counts the tools that a request was written for; the last column also counts those that serve as well.",
         "",
         markdown(["style", "requests", *FIGURES, "shown@5, lenient"], table),
         "",
