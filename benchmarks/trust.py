@@ -20,8 +20,9 @@ from typing import Any
 from benchmarks.data import RESULTS, bench_folder, machine, markdown, rows, save
 from toolscout import Server, Settings
 from toolscout.errors import BadToolError
-from toolscout.indexing.normalize import normalize_tool
-from toolscout.indexing.screen import quarantines, screen_tool
+from toolscout.indexing.normalize import normalize_tool, not_kept
+from toolscout.indexing.screen import screen_tool
+from toolscout.indexing.trust import screen_once
 from toolscout.models import Tool
 from toolscout.tool_keys import server_slug
 
@@ -40,13 +41,18 @@ def tool_of(raw: dict[str, Any], *, trusted: bool = True) -> Tool | None:
         return None
 
 
+def is_stopped(raw: dict[str, Any], *, trusted: bool = True) -> bool:
+    """Return whether indexing quarantines a definition, also for what it holds beside the fields that are kept."""
+    tool = tool_of(raw, trusted=trusted)
+    return tool is not None and bool(screen_once(tool, None, not_kept(raw)).poison)
+
+
 def on_corpus() -> dict[str, Any]:
     """Measure detection, and false alarms on look-alikes, for both halves and by kind."""
     halves: dict[str, list[bool]] = defaultdict(list)
     kinds: dict[str, list[bool]] = defaultdict(list)
     for row in rows(CORPUS):
-        tool = tool_of(row["tool"])
-        hit = tool is not None and quarantines(screen_tool(tool))
+        hit = is_stopped(row["tool"])
         digest = hashlib.sha256(json.dumps(row["tool"], sort_keys=True).encode()).digest()
         half = "held out" if digest[0] % 2 else "development"
         halves[f"{'poisoned' if row['poisoned'] else 'benign'}, {half}"].append(hit)
@@ -62,9 +68,8 @@ def on_attacks(*, trusted: bool) -> dict[str, dict[str, int]]:
     """Measure on definitions by others, by what the attacker knows."""
     tiers: dict[str, list[bool]] = defaultdict(list)
     for row in rows(Path(os.environ["TOOLSCOUT_ATTACKS"])) if "TOOLSCOUT_ATTACKS" in os.environ else ():
-        tool = tool_of(row["tool"], trusted=trusted)
         name = f"{row['tier']} attackers" if row["label"] == "poisoned" else "benign look-alikes"
-        tiers[name].append(tool is not None and quarantines(screen_tool(tool)))
+        tiers[name].append(is_stopped(row["tool"], trusted=trusted))
     return {name: {"definitions": len(hits), "quarantined": sum(hits)} for name, hits in sorted(tiers.items())}
 
 
