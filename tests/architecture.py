@@ -58,7 +58,7 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("definition_diff", "two definitions compared, and a change as JSON", "models"),
         Package("retrieval_metrics", "retrieval quality on labelled requests", "errors models"),
         Package("schema_cost", "how long a check by a schema may take, at most"),
-        Package("arguments", "arguments checked against a schema, and repaired", "errors models"),
+        Package("arguments", "arguments checked against a schema, and repaired", "errors models text"),
     ),
     "Shared": (
         Package("ports", "the Protocols that adapters implement", "models"),
@@ -67,7 +67,9 @@ LAYERS: dict[str, tuple[Package, ...]] = {
         Package("telemetry", "audit log, events, metrics, spans, redaction", "errors models"),
         Package("chat", "the formats of the chat APIs", "errors models text"),
         Package(
-            "mcp_tools", "an MCP tool made of a typed function", "arguments errors models parameter_names suggestions"
+            "mcp_tools",
+            "an MCP tool made of a typed function",
+            "arguments errors models parameter_names suggestions text",
         ),
         Package("sources", "tools from rows and from authors' providers", "errors models ports tool_keys"),
     ),

@@ -13,6 +13,7 @@ from cachetools import LRUCache, cached
 
 from toolscout.errors import InvalidArgumentsError
 from toolscout.models import Tool
+from toolscout.text import cut
 
 _WRAPPERS = ("arguments", "args", "input", "params", "parameters")
 _MAX_ERRORS = 5
@@ -161,17 +162,13 @@ def _problems(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     except (Unresolvable, RecursionError, re.error, ArithmeticError, ValueError):  # the last two for extreme numbers
         return []
     errors.sort(key=lambda error: [str(part) for part in error.path])
-    return [_cut(_describe(error)) for error in errors]
+    return [cut(_describe(error), _MAX_ERROR_CHARS) for error in errors]
 
 
 def _place(error: Any) -> tuple[Any, ...]:
     """Return what is equal for the errors of all missing names of one object: they are described together."""
     message = "" if error.validator == "required" else error.message
     return error.absolute_path, error.absolute_schema_path, message
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_ERROR_CHARS else f"{text[:_MAX_ERROR_CHARS]} ..."
 
 
 def _cache_key(tool: Tool) -> tuple[str, str]:

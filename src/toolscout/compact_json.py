@@ -20,7 +20,7 @@ def byte_size(value: Any) -> int:
 def compact_json(value: Any) -> bytes:
     """Write a value as compact JSON."""
     try:
-        return pydantic_core.to_json(value, inf_nan_mode="null")
+        return pydantic_core.to_json(value, inf_nan_mode="null", serialize_unknown=True)
     except ValueError:  # for instance half of a surrogate pair, which the other writer is slower to write
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 

@@ -285,6 +285,7 @@ class StoreError(ToolscoutError):
         return cls(
             f"{where} is not open: use `async with Scout.open(...) as scout`",
             hint="enter it with `async with`, or use `toolscout.sync` without asyncio",
+            where=where,
         )
 
 

@@ -20,6 +20,7 @@ from toolscout.errors import InvalidArgumentsError, to_wire
 from toolscout.models import Tool
 from toolscout.parameter_names import with_our_names
 from toolscout.suggestions import did_you_mean
+from toolscout.text import cut
 
 Handler = Callable[..., Awaitable[Any]]
 """An async function: first the request, whose type the entry point chooses, then the tool's parameters by name."""
@@ -170,7 +171,11 @@ def error_result(error: BaseException, max_bytes: int | None = None) -> dict[str
     size = len(_compact(_compact(body)).encode("utf-8", "replace"))  # its text is more than its structured content
     if max_bytes is not None and size * 2 > max_bytes:
         kept = body["error"]
-        kept |= {"message": _cut(kept["message"]), "hint": _cut(kept["hint"]), "suggestions": []}
+        kept |= {
+            "message": cut(kept["message"], _LONGEST_TEXT),
+            "hint": cut(kept["hint"], _LONGEST_TEXT),
+            "suggestions": [],
+        }
         kept.pop("categories_available", None)
         if kept.pop("details", None):
             kept["details"] = {"left_out": f"details that would make this answer longer than {max_bytes:,} bytes"}
@@ -200,10 +205,6 @@ def _property_schema(hint: Any, default: Any) -> dict[str, Any]:
 def _in_order(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Write keys in a fixed order: the list is the same bytes whatever order pydantic writes."""
     return {key: schema[key] for key in sorted(schema, key=_KEY_ORDER.index)}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
 def _compact(value: Any) -> str:

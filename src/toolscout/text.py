@@ -112,6 +112,11 @@ def shorten(text: str, limit: int = 200) -> str:
     return (cut[:word] if word > 0 else cut) + "…"
 
 
+def cut(text: str, limit: int) -> str:
+    """Return the beginning of a text that is too long, marked with dots."""
+    return text if len(text) <= limit else f"{text[:limit]} ..."
+
+
 def fold(text: str) -> str:
     """Return a text in lower case and without accents, as the words of a query are compared with it."""
     if text.isascii():

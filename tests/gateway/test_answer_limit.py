@@ -10,6 +10,9 @@ import pytest
 from guarantees import guarantee
 from raw_client import raw_client
 from scripted import Scripted
+from toolscout import Scout
+from toolscout.gateway.answer_limit import fit_answer
+from toolscout.sample import path
 from toolscout.settings import Settings
 
 pytestmark = [pytest.mark.process, guarantee("fault:huge")]
@@ -64,6 +67,15 @@ async def test_definitions_that_do_not_fit_are_shown_in_less_detail(open_gateway
         assert less in got["content"][0]["text"]
         assert answer["metadata"]["returned"] == len(shown)
         assert answer["metadata"]["tokens"] < LIMIT
+
+
+async def test_hits_that_do_not_fit_even_by_name_are_counted_as_left_out():
+    async with Scout.open(tools=path(), settings=Settings(embedder="none")) as scout:
+        listed = await scout.list_tools("full", page_size=100)
+    shown = fit_answer(listed, 9_000)
+    assert 0 < len(shown) < len(listed) == 100
+    assert shown.suggestions[0].startswith(f"{100 - len(shown)} of 100 hits are left out and ")
+    assert "minimal" in {match.detail for match in shown}
 
 
 async def test_definitions_that_fit_are_all_shown(open_gateway, wordy):

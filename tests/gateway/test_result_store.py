@@ -70,3 +70,7 @@ def test_a_result_with_long_texts_is_written_as_any_other(part: str, repeats: in
     result = {"isError": False, "content": [{"type": "text", "text": part}] * items + [long, long], "_meta": {"m": [1]}}
     assert json.loads(result_json(result)) == result
     assert result_size(result) == len(result_json(result))
+
+
+def test_a_result_of_a_custom_source_may_hold_any_value() -> None:
+    assert result_size({"structuredContent": {"value": object()}}) > 0

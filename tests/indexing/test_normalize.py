@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from typing import Any
 
 import pytest
 
 from toolscout import BadToolError, Server, Settings, Tool
-from toolscout.indexing.normalize import normalize_tool
+from toolscout.indexing import normalize
+from toolscout.indexing.normalize import normalize_tool, not_kept
 
 SERVER = Server(key="server", title="The Server")
 
@@ -29,6 +32,7 @@ def test_a_definition_keeps_what_its_author_wrote() -> None:
         category="mail",
         tags=["post"],
         keywords=["letter"],
+        capabilities=["deliver"],
         examples=[{"b": "x"}, "send b"],
         related=["server__read"],
         id="tool-1",
@@ -36,9 +40,18 @@ def test_a_definition_keeps_what_its_author_wrote() -> None:
     assert (tool.key, tool.id, tool.server, tool.server_title) == ("server__send", "tool-1", "server", "The Server")
     assert list(tool.input_schema["properties"]) == ["b", "a"]
     assert (tool.category, tool.tags, tool.keywords) == ("mail", ("post",), ("letter",))
+    assert tool.capabilities == ("deliver",)
     assert tool.related == ("server__read",)
     assert tool.examples == ({"b": "x"}, "send b")
     assert tool.read_only
+
+
+def test_every_field_that_is_read_counts_as_kept() -> None:
+    code = inspect.getsource(normalize)
+    read = set(re.findall(r'\bclean\.get\("(\w+)"\)|\(clean, "(\w+)"\)', code))
+    fields = {name for pair in read for name in pair if name}
+    assert {"capabilities", "category", "_meta"} <= fields
+    assert not not_kept(dict.fromkeys(fields))
 
 
 @pytest.mark.parametrize("field", ["input_schema", "inputSchema", "parameters"])

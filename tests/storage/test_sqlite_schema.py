@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from catalogues import keys, many, publish
 from embedders import HashEmbedder
 from guarantees import guarantee
 from toolscout import SchemaVersionError, Scout, StoreError
+from toolscout.errors import to_wire
 from toolscout.models import Caller, Scope
 from toolscout.policy.rules import Rules
 from toolscout.settings import Settings
@@ -126,6 +128,8 @@ async def test_a_newer_file_is_refused_with_what_to_do_and_not_touched(path: Pat
     await store.close()
     assert "upgrade toolscout" in caught.value.hint
     assert caught.value.code == "store_newer"
+    assert str(path) in caught.value.message
+    assert str(path) not in json.dumps(to_wire(caught.value))
     assert version_of(path) == newer
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("tools",)]

@@ -54,10 +54,18 @@ def fit_hits(hits: Sequence[Any], max_bytes: int) -> tuple[list[Any], list[str]]
 
 def _with_note(answer: Answer, fitted: Sequence[ToolMatch], max_bytes: int) -> Answer:
     """Say how many hits are not shown as asked for, if any, and count the tokens of those that are shown."""
-    less = len(answer) - sum(shown.detail == match.detail for shown, match in zip(fitted, answer, strict=False))
-    if not less:
+    left = len(answer) - len(fitted)
+    less = sum(shown.detail != match.detail for shown, match in zip(fitted, answer, strict=False))
+    if not left and not less:
         return answer
-    note = _note(f"{less} of {len(answer)} definitions are shown in less detail", max_bytes)
+    parts = [f"{left} of {len(answer)} hits are left out"] if left else []
+    if less:
+        parts.append(
+            f"{less} are shown in less detail"
+            if left
+            else f"{less} of {len(answer)} definitions are shown in less detail"
+        )
+    note = _note(" and ".join(parts), max_bytes)
     tokens = tokens_of(sum(match.json_size for match in fitted) + max(len(fitted) - 1, 0) + len("[]"))
     saved = answer.metadata.tokens_saved + max(answer.metadata.tokens - tokens, 0)
     metadata = replace(answer.metadata, returned=len(fitted), tokens=tokens, tokens_saved=saved)

@@ -27,7 +27,7 @@ _TAG_KEYS = ("tags", "io.modelcontextprotocol/tags", "_fastmcp", "fastmcp")
 
 _KEPT = frozenset(
     "name title description input_schema inputSchema parameters output_schema outputSchema annotations _meta category "
-    "tags keywords examples related id enabled server".split()
+    "tags keywords capabilities examples related id enabled server".split()
 )
 
 

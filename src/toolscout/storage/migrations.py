@@ -19,4 +19,5 @@ def refuse_newer(version: int, newest: int, where: str, kind: str) -> None:
         raise SchemaVersionError(
             f"{where} has schema {version}, this toolscout knows schemas up to {newest}",
             hint=f"upgrade toolscout, or name another {kind} with --store",
+            where=where,
         )
