@@ -34,7 +34,7 @@ def validate_arguments(tool: Tool, value: Any) -> tuple[dict[str, Any], tuple[st
             problems = _problems(tool, arguments)
     if not problems:
         return arguments, repairs
-    problems += map(_cut, _unknown(tool.input_schema, arguments))
+    problems += (cut(problem, _MAX_ERROR_CHARS) for problem in _unknown(tool.input_schema, arguments))
     raise InvalidArgumentsError(
         f"{tool.key} does not accept these arguments: " + "; ".join(problems[:_MAX_ERRORS]),
         hint="correct them by the schema and call again; nothing was sent",
