@@ -6,16 +6,18 @@ the local user operates it from the console alone, whose session shows that they
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from toolscout.errors import ForbiddenError
+from toolscout.errors import ForbiddenError, StoreError
 from toolscout.gateway.identity import CallerResolver, verified_caller
 from toolscout.models import Caller, ServerStatus
 from toolscout.scout import Scout
 from toolscout.telemetry import acting_as
+from toolscout.tool_keys import split_key
 
 CONSOLE_OPERATOR = "toolscout.operator"
 """The entry of an ASGI scope that a session of the console sets where callers need not authenticate."""
@@ -33,6 +35,19 @@ class Requester:
         """Return the servers that the caller reaches. Operators see all of them, with every detail."""
         statuses = self.scout.servers.statuses()
         return statuses if self.operator else await self.scout.access.visible_servers(self.caller, statuses)
+
+    async def changes_waiting(self) -> Counter[str] | None:
+        """Count the definitions of each server that wait for a decision.
+
+        None for those who may not know, and while the catalogue cannot be read: the servers are known without it.
+        """
+        if not self.operator:
+            return None
+        try:
+            changes = await self.scout.decisions.inventory.changes()
+        except StoreError:
+            return None
+        return Counter(split_key(change.key)[0] for change in changes if change.waits)
 
     def in_place_of(self, user: str | None, tenant: str | None, groups: list[str] | None = None) -> Caller:
         """Return the caller that an operator asks about. Without a name it is the caller themselves."""

@@ -191,7 +191,9 @@ async def get_stats(request: Request, who: Anyone) -> Response:
     if who.operator:
         activity: Activity = request.app.state.activity
         lines = await activity.last(ActivityFilter(act="call"))
-        body["changes_waiting"] = sum(item.waits for item in await who.scout.decisions.inventory.changes())
+        waiting = await who.changes_waiting()
+        if waiting is not None:
+            body["changes_waiting"] = waiting.total()
         body["tokens_saved"] = int(who.scout.metrics.tokens_saved.total)
         body["calls"] = {"last": len(lines), "failed": sum(line.get("outcome") != "ok" for line in lines)}
     return tagged_answer(request, body)

@@ -17,7 +17,6 @@ from toolscout.config import ServerConfig
 from toolscout.errors import ConflictError, UnknownServerError
 from toolscout.models import ServerStatus
 from toolscout.suggestions import did_you_mean
-from toolscout.tool_keys import split_key
 
 router = APIRouter(tags=["servers"])
 
@@ -32,15 +31,8 @@ async def list_servers(request: Request, who: Anyone, page: Page = 1, page_size:
 
 async def server_rows(who: Requester) -> list[dict[str, Any]]:
     """Return the servers that a caller reaches, with their state."""
-    waiting = await _waiting(who)
+    waiting = await who.changes_waiting()
     return [_row(status, who, waiting) for status in await who.visible_servers()]
-
-
-async def _waiting(who: Requester) -> Counter[str]:
-    """Count the definitions of each server that wait for a decision. Only operators are told."""
-    if not who.operator:
-        return Counter()
-    return Counter(split_key(change.key)[0] for change in await who.scout.decisions.inventory.changes() if change.waits)
 
 
 @router.post("/servers", status_code=201, responses=response_bodies.ADDED, summary="Add servers")
@@ -55,7 +47,7 @@ async def add_servers(request: Request, body: ServersBody, _who: Operator) -> Re
 @router.get("/servers/{key}", responses=response_bodies.SERVER, summary="The state of a server")
 async def get_server(request: Request, key: Key, who: Anyone) -> Response:
     """Return the state of a server, and for operators its entry in the config file, without secrets."""
-    row = _row(await _find(key, who), who, await _waiting(who))
+    row = _row(await _find(key, who), who, await who.changes_waiting())
     config = who.scout.servers.config_of(key)
     editor: ServerEditor | None = request.app.state.editor
     if who.operator and config is not None and editor is not None:
@@ -145,7 +137,7 @@ def _editor(request: Request) -> ServerEditor:
     return editor
 
 
-def _row(status: ServerStatus, who: Requester, waiting: Counter[str]) -> dict[str, Any]:
+def _row(status: ServerStatus, who: Requester, waiting: Counter[str] | None) -> dict[str, Any]:
     config = who.scout.servers.config_of(status.server)
     row: dict[str, Any] = {
         "key": status.server,
@@ -158,7 +150,8 @@ def _row(status: ServerStatus, who: Requester, waiting: Counter[str]) -> dict[st
     if not who.operator:
         return row
     row |= {"detail": status.detail, "protocol": status.protocol, "since": status.since}
-    row["waiting"] = waiting[status.server]
+    if waiting is not None:
+        row["waiting"] = waiting[status.server]
     if config is not None:
         row |= {
             "transport": config.transport,
