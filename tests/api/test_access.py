@@ -7,13 +7,18 @@ import json
 import re
 from typing import Any
 
+import httpx2
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from guarantees import guarantee
 from guarded import Guarded, guarded
 from issuer import running_issuer
 from rest_servers import crm
 from scripted import Scripted
+from toolscout.api.writes import Writes
+from toolscout.errors import StoreUnreachableError
 from toolscout.policy.policy_file import parse_policy
 
 POLICY = """
@@ -229,6 +234,50 @@ async def test_a_stored_answer_belongs_to_its_caller(open_rest):
         stolen = await served.rest(ann, "POST", "/keys", {"tenant": "acme"}, Idempotency_Key="k1")
         assert stolen.status_code == 403
         assert made.json()["key"] not in stolen.text
+
+
+class LosesAnswers:
+    """A store whose connection ends after a record was stored, before that was confirmed."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def put_records(self, *records: Any, **how: Any) -> None:
+        await self.inner.put_records(*records, **how)
+        raise StoreUnreachableError("the connection was lost", hint="wait")
+
+
+async def test_a_write_whose_confirmation_was_lost_is_not_done_again(open_rest):
+    async with open_rest() as served:
+        olga = await served.operator()
+        whole = served.store.inner
+        served.store.inner = LosesAnswers(whole)
+        lost = await served.rest(olga, "POST", "/keys", {"tenant": "acme"}, Idempotency_Key="k1")
+        assert (lost.status_code, lost.json()["error"]["code"]) == (503, "store_unavailable")
+        served.store.inner = whole
+        again = await served.rest(olga, "POST", "/keys", {"tenant": "acme"}, Idempotency_Key="k1")
+        assert (again.status_code, again.json()) == (503, lost.json())
+        assert len(await served.scout.api_keys.list_all()) == 2, "the operator's and one other"
+
+
+@pytest.mark.parametrize("body", ["busy", "[]", '{"error": "busy"}', '{"error": {"code": []}}', ""])
+async def test_a_write_that_was_answered_with_no_error_of_ours_may_be_done(body):
+    asked = 0
+
+    async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal asked
+        asked += 1
+        await PlainTextResponse(body, status_code=503)(scope, receive, send)
+
+    transport = httpx2.ASGITransport(app=Writes(busy, 1_000))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://gateway") as http:
+        for _ in range(2):
+            answer = await http.post("/keys", headers={"Idempotency-Key": "k1"})
+            assert (answer.status_code, answer.text) == (503, body)
+    assert asked == 1
 
 
 async def test_servers_of_an_empty_gateway_are_an_empty_list():

@@ -12,7 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolscout.api.callers import CONSOLE_OPERATOR
 from toolscout.api.problems import problem
-from toolscout.errors import OUTCOME_UNKNOWN, ConflictError, InvalidValueError
+from toolscout.errors import (
+    OUTCOME_UNKNOWN,
+    AuditError,
+    CheckUnavailableError,
+    ConflictError,
+    InvalidValueError,
+    ServerUnavailableError,
+)
 from toolscout.gateway.identity import verified_caller
 from toolscout.models import Caller
 
@@ -29,6 +36,8 @@ _ENTRY_BYTES = 1_000
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REFUSED = range(400, 500)
 _UNAVAILABLE = 503
+_NOTHING_DONE = frozenset(kind.code for kind in (ServerUnavailableError, CheckUnavailableError, AuditError))
+"""The errors with status 503 after which nothing was done. A store may have lost the answer to what it did."""
 _TOO_LARGE = 413
 
 Place = tuple[object, ...]
@@ -50,11 +59,15 @@ class _Write:
     @property
     def may_be_done(self) -> bool:
         """Whether it may have had an effect, so that it must not be done again."""
-        if self.status == _UNAVAILABLE:
-            text = b"".join(message.get("body", b"") for message in self.answer)
-            details = json.loads(text or b"{}").get("error", {}).get("details") or {}
-            return details.get("outcome") == OUTCOME_UNKNOWN
-        return self.status not in _REFUSED
+        return self.status not in _REFUSED and not (self.status == _UNAVAILABLE and self._says_nothing_was_done())
+
+    def _says_nothing_was_done(self) -> bool:
+        text = b"".join(message.get("body", b"") for message in self.answer)
+        try:
+            error = json.loads(text)["error"]
+            return error["code"] in _NOTHING_DONE and error.get("details", {}).get("outcome") != OUTCOME_UNKNOWN
+        except (ValueError, KeyError, TypeError, AttributeError):  # another answer than ours
+            return False
 
     @property
     def size(self) -> int:
@@ -66,8 +79,9 @@ class Writes:
     """Middleware that reads the body of a write, and answers a write that is repeated from memory.
 
     A key belongs to its caller and to a method and path. With another body it is refused, and while its request is
-    under way too. A write whose outcome is unknown is not done again either. One that was refused, or that did not
-    reach its server, is done when it is repeated. Each process remembers the writes that it has done itself.
+    under way too. A write whose outcome is unknown is not done again either, as one during which the store failed. One
+    that was refused, or that did not reach its server, is done when it is repeated. Each process remembers the writes
+    that it has done itself.
     """
 
     def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
