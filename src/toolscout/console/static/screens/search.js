@@ -98,7 +98,7 @@ function Hits({ asked, operator }) {
       ${metadata.stale && html`<${Badge} kind="warn">old catalogue<//>`}
     </p>
     ${suggestions?.length > 0 && html`<p class="facts">${suggestions.map((text) => html`<span>${plain(text)}</span>`)}</p>`}
-    ${tools.length === 0 && html`<${Empty} title="Nothing fits">The request is plainly about something else.<//>`}
+    ${tools.length === 0 && html`<${Empty} title="Nothing fits">No tool is visible here, or none has these words.<//>`}
     <ol class="hits">${tools.map((tool) => html`<li key=${tool.key} class="card">
       <div class="hit-head">
         <a class="key" href=${link("try", { tool: tool.key })}>${plain(tool.key)}</a>
