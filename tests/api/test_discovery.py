@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from guarded import Guarded
+from guarded import Guarded, guarded
+from rest_servers import crm
+from scripted import Scripted
 from toolscout import Caller
 
 
@@ -160,7 +162,11 @@ async def test_an_operator_is_told_why_a_tool_is_not_found(open_rest):
         assert set(by_words["parts"]) != set(first["parts"])
         narrowed = await explained("crm__delete_customer", threshold=2.0)
         assert narrowed["rank"] is None
-        assert narrowed["reason"].startswith("the filters of the request leave it out; without them it is number 1")
+        assert narrowed["reason"].startswith("it is left out by the threshold of the request; otherwise it is number 1")
+        searches = served.scout.metrics.answers.total
+        absent = await explained("crm__fail", ranker="keyword")
+        assert (absent["rank"], absent["reason"][:32]) == (None, "it is not among the first 200 hi")
+        assert served.scout.metrics.answers.total == searches + 1, "the same search is not made twice"
         await served.rest(token, "POST", "/tools/switch", {"keys": ["crm__delete_customer"], "enabled": False})
         off = await explained("crm__delete_customer")
         assert (off["rank"], off["reason"]) == (None, off["see"]["because"])
@@ -169,6 +175,20 @@ async def test_an_operator_is_told_why_a_tool_is_not_found(open_rest):
         assert not other["see"]["allowed"]
         missing = await explained("crm__delete_custmer")
         assert missing["suggestions"][0] == "crm__delete_customer"
+
+
+async def test_an_operator_is_told_which_limits_of_a_search_left_a_tool_out():
+    mail = Scripted("mail")
+    mail.tool("send_mail", description="Send a mail")
+    async with guarded({"acme": [crm(), mail]}, rest=True) as served:
+        token = await served.operator()
+        for limits, named in (
+            ({"servers": ["mail"]}, "the filters"),
+            ({"servers": ["mail"], "threshold": 0.1}, "the filters or the threshold"),
+        ):
+            body = {"query": "delete a customer", "key": "crm__delete_customer", **limits}
+            reason = (await served.rest(token, "POST", "/explain", body)).json()["reason"]
+            assert reason == f"it is left out by {named} of the request; otherwise it is number 1 of the hits"
 
 
 async def test_an_operator_searches_as_another_user(open_rest):

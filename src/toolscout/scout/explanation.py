@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolscout.models import Answer, Caller, Fit, SearchOptions
+from toolscout.models import Caller, Fit, SearchOptions, ToolMatch
 from toolscout.policy.rules import Decision
 
 if TYPE_CHECKING:
@@ -71,9 +71,10 @@ async def explain_tool(
     answer = await scout.search_tools(query, tags, _DEPTH, **given)
     place = _place(answer, key)
     if place is None:
+        narrowed = _narrowed_by(tags, given)
         ranker = given.get("ranker")
-        wide = await scout.search_tools(query, None, _DEPTH, ranker=ranker, caller=caller)
-        reason = _absent_reason(_place(wide, key))
+        wide = await scout.search_tools(query, None, _DEPTH, ranker=ranker, caller=caller) if narrowed else ()
+        reason = _absent_reason(narrowed, _place(wide, key))
         return Explanation(key=key, see=see, call=call, rank=None, score=None, fit=None, parts=None, reason=reason)
     match = answer[place - 1]
     return Explanation(
@@ -96,11 +97,18 @@ def _ranked_reason(place: int, fit: Fit | None) -> str:
     return f"it is number {place}{called}; agents are shown {_SHOWN} hits unless they ask for more"
 
 
-def _place(answer: Answer, key: str) -> int | None:
+def _place(answer: Sequence[ToolMatch], key: str) -> int | None:
     return next((number for number, match in enumerate(answer, start=1) if match.tool.key == key), None)
 
 
-def _absent_reason(without_filters: int | None) -> str:
-    if without_filters is not None:
-        return f"the filters of the request leave it out; without them it is number {without_filters} of the hits"
+def _narrowed_by(tags: Sequence[str], options: SearchOptions) -> str:
+    """Name what a search may have left tools out by, "" if by nothing."""
+    filters = bool(tags or options.get("category") or options.get("servers") or options.get("top_k_services"))
+    threshold = options.get("threshold") is not None
+    return " or ".join(name for name, given in (("the filters", filters), ("the threshold", threshold)) if given)
+
+
+def _absent_reason(narrowed: str, wide_place: int | None) -> str:
+    if wide_place is not None:
+        return f"it is left out by {narrowed} of the request; otherwise it is number {wide_place} of the hits"
     return f"it is not among the first {_DEPTH} hits: neither its words nor its meaning are near the request"
