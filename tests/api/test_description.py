@@ -51,6 +51,22 @@ async def test_no_fuzzed_request_finds_a_deviation_from_the_description(open_res
     assert json.loads((tmp_path / "mcp.json").read_text())["mcpServers"], "no fuzzed request wrote a server"
 
 
+async def test_each_described_query_parameter_is_known_and_no_other(open_rest, tmp_path):
+    async with open_rest(config=tmp_path / "mcp.json") as served:
+        token = await served.operator()
+        described = (await served.rest(token, "GET", "/openapi.json")).json()["paths"]
+        for path, operations in described.items():
+            described_here = operations.get("get", {}).get("parameters", ())
+            names = sorted(item["name"] for item in described_here if item["in"] == "query")
+            if not names:
+                continue
+            query = "&".join(f"{name}=x" for name in [*names, "nosuch"])
+            refused = await served.rest(token, "GET", f"{path}?{query}")
+            assert refused.status_code == 422
+            assert "nosuch: there is no such parameter" in refused.text
+            assert f"this endpoint has {', '.join(names)}" in refused.text
+
+
 USE_CLIENT = """
 import sys
 from toolscout_client import AuthenticatedClient
