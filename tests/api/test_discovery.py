@@ -226,8 +226,11 @@ async def test_users_of_the_registry_may_search_by_tags_alone(open_rest):
         assert found.json()["total_tools"] > 0
         within = await served.rest(ann, "POST", "/api/search/semantic", {"query": f"#{name}"})
         assert within.json()["tools"] == found.json()["tools"]
-        both = await served.rest(ann, "POST", "/api/search/semantic", {"query": "list customers #nowhere"})
-        assert (both.status_code, both.json()["total_tools"]) == (200, 0)
+        both = await served.rest(ann, "POST", "/api/search/semantic", {"query": f"list customers #{name.upper()}"})
+        assert both.json()["tools"][0]["tool_name"] == "list_customers"
+        for words in ("list customers #nowhere", "list customers #42", f"list customers of #42 #{name}"):
+            found = await served.rest(ann, "POST", "/api/search/semantic", {"query": words})
+            assert found.json()["tools"][0]["tool_name"] == "list_customers", words
         unknown = await served.rest(ann, "POST", "/api/search/semantic", {"query": "x", "tags": ["nowhere"]})
         assert (unknown.status_code, unknown.json()["total_tools"]) == (200, 0)
         neither = await served.rest(ann, "POST", "/api/search/semantic", {})

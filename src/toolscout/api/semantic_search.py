@@ -20,14 +20,15 @@ router = APIRouter(tags=["compatibility"])
 
 _KINDS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 _MOST_TOOLS_PER_SERVER = 5
-_TAG = re.compile(r"(?<!\S)#([\w-]+)")
+_TAG = re.compile(r"(?<!\S)#(?!\d+\b)([\w-]+)")
 
 
 @router.post("/api/search/semantic", responses=response_bodies.SEMANTIC, summary="Search, in another system's shape")
 async def search_semantic(request: Request, body: SemanticSearchBody, who: Anyone) -> Response:
     """Find tools, and the servers that they belong to. A tool must have all `tags`, and each `#tag` of the query.
 
-    Other kinds are always empty. Every tool is reached at the endpoint of this gateway.
+    A `#word` of the query that no tool has as a tag is a word. Other kinds are always empty. Every tool is reached at
+    the endpoint of this gateway.
     """
     origin = request.app.state.public_origin or str(request.base_url).rstrip("/")
     try:
@@ -40,13 +41,23 @@ async def search_semantic(request: Request, body: SemanticSearchBody, who: Anyon
 
 
 async def _find(body: SemanticSearchBody, who: Requester) -> Answer:
-    tags = [tag.removeprefix("#") for tag in body.tags or []] + _TAG.findall(body.query)
-    query = " ".join(_TAG.sub(" ", body.query).split())
+    query, written = await _split_tags(body.query, who)
+    tags = [tag.removeprefix("#") for tag in body.tags or []] + written
     if query:
         return await who.scout.search_tools(query, tags, body.max_results, match="all", caller=who.caller)
     if tags:
         return await who.scout.find_by_tags(tags, "all", caller=who.caller)
     raise EmptyQueryError("there is neither a query nor a tag", hint="say what the tool should do")
+
+
+async def _split_tags(query: str, who: Requester) -> tuple[str, list[str]]:
+    """Return a query without the tags that it names, and these. What no tool has as a tag is a word."""
+    if not _TAG.search(query):
+        return query.strip(), []
+    known = {tag.name.casefold() for tag in await who.scout.list_tags(caller=who.caller)}
+    tags = [name for name in _TAG.findall(query) if name.casefold() in known]
+    words = _TAG.sub(lambda found: " " if found[1].casefold() in known else found[0], query)
+    return " ".join(words.split()), tags
 
 
 def _in_its_shape(
