@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ class Browser:
         check_count("page_size", page_size)
         page_size = min(page_size, self.settings.max_page_size)
         check_sort(sort)
-        items = sort_tools(with_words(await self._filtered(narrow, detail, caller), text), sort)
+        items = await self._filtered(narrow, detail, caller)
+        if text:  # to look through thousands of tools takes long enough to hold up other requests
+            items = await asyncio.to_thread(with_words, items, text)
+        items = sort_tools(items, sort)
         pagination = Pagination(page=page, page_size=page_size, total_tools=len(items))
         start = (page - 1) * page_size
         return await self._answer(items[start : start + page_size], len(items), detail, caller, pagination)
