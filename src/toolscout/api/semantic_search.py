@@ -53,7 +53,7 @@ async def _find(body: SemanticSearchBody, who: Requester) -> Answer:
 async def _split_tags(query: str, who: Requester) -> tuple[str, list[str]]:
     """Return a query without the tags that it names, and these. What no tool has as a tag is a word."""
     if not _TAG.search(query):
-        return query.strip(), []
+        return " ".join(query.split()), []
     known = {tag.name.casefold() for tag in await who.scout.list_tags(caller=who.caller)}
     tags = [name for name in _TAG.findall(query) if name.casefold() in known]
     words = _TAG.sub(lambda found: " " if found[1].casefold() in known else found[0], query)
