@@ -1,15 +1,20 @@
 """The gateway authorizes itself with client credentials or with a token from a file."""
 
+import asyncio
 import base64
 import json
 import os
 
+import httpx2
 import pytest
 
 from downstreams import opened
 from fake_http import fake_http
 from guarantees import guarantee
 from toolscout.config import OAuthConfig, ServerConfig
+from toolscout.downstream.oauth import GatewayTokenAuth
+from toolscout.errors import ServerUnavailableError
+from toolscout.settings import Settings
 
 
 @pytest.fixture
@@ -126,3 +131,19 @@ async def test_a_file_that_holds_no_usable_token_counts_as_none(server, tmp_path
         (tmp_path / "token").write_text(text, "utf-8")
         async with opened(web(server, token_file=str(tmp_path / "token")), ready=False) as here:
             assert "401" in (await here.state("web", "failed")).status.detail
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/token"], ids=["refused", "failed"])
+async def test_calls_that_waited_for_a_token_share_its_failure_and_send_nothing(server, tmp_path, path):
+    file = tmp_path / "token"
+    file.write_text(json.dumps({"access_token": "old", "expires_at": 1}), "utf-8")
+    server.endless = "token"
+    token_url = f"{server.origin}{path}"
+    config = web(server, client_id="me", client_secret="secret", token_file=str(file), token_url=token_url)
+    assert config.oauth is not None
+    auth = GatewayTokenAuth(config, config.oauth, Settings())
+    async with httpx2.AsyncClient(auth=auth) as client:
+        calls = await asyncio.gather(*(client.post(config.url, json={}) for _ in range(4)), return_exceptions=True)
+    assert all(isinstance(error, ServerUnavailableError) for error in calls), calls
+    assert len({str(error) for error in calls}) == 1
+    assert [asked for _, asked, _, _ in server.seen] == [path]

@@ -26,6 +26,7 @@ from toolscout.errors import ServerUnavailableError, SignInError
 from toolscout.settings import Settings
 
 _EARLY_S = 30.0
+_AFTER_FAILURE_S = 5.0
 _UNAUTHORIZED = 401
 
 
@@ -39,6 +40,8 @@ class GatewayTokenAuth(httpx2.Auth):
         self._endpoint = TokenEndpoint(oauth.token_url) if oauth.token_url else None
         self._token: dict[str, Any] = _read_token(oauth.token_file)
         self._renewing = asyncio.Lock()
+        self._failed_at = -_AFTER_FAILURE_S
+        self._failure = ""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Authorize one request. It is sent again only if the server refused it with 401."""
@@ -71,10 +74,15 @@ class GatewayTokenAuth(httpx2.Auth):
         return token
 
     async def _renew(self, old: str, refusal: httpx2.Response | None) -> None:
-        """Get another token than `old`, unless another call has done so. `refusal` may say where to ask for it."""
+        """Get another token than `old`, unless another call has done so. `refusal` may say where to ask for it.
+
+        After a failure, calls fail for a while without another request: they may all have waited for that one.
+        """
         async with self._renewing:
-            if self._access_token != old:
+            if self._access_token not in ("", old):
                 return
+            if time.monotonic() - self._failed_at < _AFTER_FAILURE_S:
+                raise self._no_token()
             try:
                 async with IssuerClient(self._config, self._settings) as client:
                     endpoint = self._endpoint = self._endpoint or await find_token_endpoint(client, refusal)
@@ -82,11 +90,15 @@ class GatewayTokenAuth(httpx2.Auth):
             except SignInError as error:
                 if isinstance(error, TokenRefusedError):
                     self._token = {}
-                raise ServerUnavailableError(
-                    f"no token for {self._config.title}: {error.message}",
-                    hint='check client_id, client_secret, issuer, token_url and scopes in its "oauth" object',
-                ) from error
+                self._failed_at, self._failure = time.monotonic(), error.message
+                raise self._no_token() from error
             _write_token(self._oauth.token_file, self._token)
+
+    def _no_token(self) -> ServerUnavailableError:
+        return ServerUnavailableError(
+            f"no token for {self._config.title}: {self._failure}",
+            hint='check client_id, client_secret, issuer, token_url and scopes in its "oauth" object',
+        )
 
     async def _request(self, http: IssuerClient, endpoint: TokenEndpoint) -> dict[str, Any]:
         """Ask for a token, and return it as it is kept."""
