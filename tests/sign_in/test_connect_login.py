@@ -7,6 +7,7 @@ import pytest
 from guarantees import guarantee
 from sign_ins import protected
 from teams import ANN, Visitor, found, team
+from toolscout.gateway import http_limits
 from toolscout.models import Scope
 
 pytestmark = [pytest.mark.process, guarantee("signin:bound")]
@@ -30,6 +31,12 @@ def company(authorization_server):
 
 def known(issuer, here):
     issuer.register_client("toolscout", f"{here.url}/sign-in/callback")
+
+
+async def begun(visitor):
+    """Return the page that leads to the issuer that knows the gateway's users."""
+    check = found(r'name="check" value="([^"]+)".*\n.*name="login"', (await visitor.get("/connect/notes")).text)
+    return await visitor.post("/connect/notes", data={"check": check, "login": "yes"})
 
 
 async def test_a_person_signs_in_twice_with_their_browser_and_pastes_nothing(
@@ -60,9 +67,7 @@ async def test_who_somebody_is_can_be_brought_by_their_own_browser_alone_and_onc
 ):
     async with team(config, tmp_path, **company) as here, Visitor(here) as ann, Visitor(here) as eve:
         known(authorization_server, here)
-        check = found(r'name="check" value="([^"]+)".*\n.*name="login"', (await ann.get("/connect/notes")).text)
-        page = await ann.post("/connect/notes", data={"check": check, "login": "yes"})
-        answer = await ann.get(found(r'href="([^"]+)"', page.text).replace("&amp;", "&"))
+        answer = await ann.get(found(r'href="([^"]+)"', (await begun(ann)).text).replace("&amp;", "&"))
         callback = answer.headers["location"]
         await eve.sign_in_as_caller()
         state = "/sign-in/callback?state=é&code=x"
@@ -97,13 +102,36 @@ async def test_the_issuer_opens_no_server_that_the_person_may_not_use(config, co
     config = replace(config, tenants=("zeta",))
     async with team(config, tmp_path, **company) as here, Visitor(here) as ann:
         known(authorization_server, here)
+        authorization_server.switch(down=["*"])
+        assert (await begun(ann)).status_code == 502
+        authorization_server.switch(down=[])
         denied, absent = await ann.sign_in_as_caller(), await ann.sign_in_as_caller("absent")
         assert (denied.status_code, denied.text) == (absent.status_code, absent.text) == (404, absent.text)
         authorization_server.switch(audience="https://elsewhere.example.com")
         refused = await ann.sign_in_as_caller()
         assert refused.status_code == 401
         assert "does not accept your sign-in" in refused.text
-        authorization_server.switch(down=["*"])
-        check = found(r'name="check" value="([^"]+)".*\n.*name="login"', (await ann.get("/connect/notes")).text)
-        page = await ann.post("/connect/notes", data={"check": check, "login": "yes"})
-        assert page.status_code == 502
+
+
+@guarantee("load:limits")
+async def test_a_stranger_makes_the_gateway_ask_the_issuer_a_bounded_number_of_times(
+    config, company, tmp_path, authorization_server, monkeypatch
+):
+    monkeypatch.setattr(http_limits, "REFUSALS_PER_MINUTE", 3)
+    async with team(config, tmp_path, **company) as here, Visitor(here) as eve:
+        known(authorization_server, here)
+        statuses = []
+        for _ in range(3):
+            page = await begun(eve)
+            state = found(r"[?&;]state=([^&\"]+)", page.text)
+            junk = f"/sign-in/callback?state={state}&code=junk&iss={authorization_server.url}"
+            answer = await eve.get(junk)
+            statuses.append(answer.status_code)
+            assert "Max-Age=0" in answer.headers["set-cookie"], "an answer is taken once"
+        assert statuses == [400, 400, 400]
+        for limited in (await eve.get(junk), await begun(eve)):
+            assert limited.status_code == 429
+            assert int(limited.headers["retry-after"]) >= 1
+        counts = authorization_server.counts()
+        assert counts["token"] == 3
+        assert counts["metadata"] == 1

@@ -24,6 +24,7 @@ from starlette.routing import Route
 from toolscout.config import ServerConfig
 from toolscout.errors import LimitError, SettingError, SignInError, ToolscoutError
 from toolscout.gateway.auth.authentication import Authentication
+from toolscout.gateway.auth.code_login import PendingLogin
 from toolscout.gateway.auth.jwks import is_safe
 from toolscout.gateway.caller_login import LOGIN_CALLBACK, CallerLogin
 from toolscout.gateway.denied import note_reason
@@ -95,15 +96,18 @@ class ConnectPages:
         if "ticket" in fields:
             return await self._disconnect(server, fields["ticket"], browser)
         if "login" in fields and self._login is not None:
-            return await self._begin_login(self._login, server, browser)
+            return await self._begin_login(request, self._login, server, browser)
         caller = await self._identify(request, fields.get("key", ""))
         return await self._begin(server, caller, browser) if isinstance(caller, Caller) else caller
 
-    async def _begin_login(self, login: CallerLogin, server: str, browser: str) -> Response:
+    async def _begin_login(self, request: Request, login: CallerLogin, server: str, browser: str) -> Response:
         """Lead to the issuer that knows the gateway's users. The page is the same for every server."""
+        if wait_s := self._refusals.wait_s(request.scope):
+            return _too_many_failures(wait_s)
         try:
             link, cookie = await login.begin(server, browser)
         except ToolscoutError as error:
+            self._refusals.note(request.scope)
             return page(f"You cannot sign in: {error.message}", error.hint, status=502)
         text = "This tells the gateway who you are. Then you sign in to the server."
         response = page("Who are you?", text, form=_link_to(link))
@@ -112,26 +116,32 @@ class ConnectPages:
 
     async def _finish_login(self, request: Request) -> Response:
         """Take the answer of that issuer, in the browser that began, and go on as with a key."""
+        if wait_s := self._refusals.wait_s(request.scope):
+            return _too_many_failures(wait_s)
         pairs = parse_qsl(request.url.query, keep_blank_values=True)
         answer, login = dict(pairs), self._login
         began = await login.server_of(request, answer) if login is not None else None
         if login is None or began is None or len(answer) != len(pairs):
             return page("This sign-in did not begin here", "Open the link again in this browser.", status=400)
-        server, pending = began
-        try:
-            caller = await self._identify(request, await login.finish(pending, answer))
-        except ToolscoutError as error:
-            return page(f"You are not signed in: {error.message}", error.hint, status=400)
-        browser = self._visits.browser_of(request)
-        if isinstance(caller, Caller):
-            response = await self._begin(server, caller, browser)
-        elif caller.status_code == _UNAUTHORIZED:
-            text = "Ask the operator: its log says why."
-            response = page("This gateway does not accept your sign-in", text, status=_UNAUTHORIZED)
-        else:
-            response = caller
+        response = await self._end_login(request, login, *began, answer)
         login.forget(response)
         return response
+
+    async def _end_login(
+        self, request: Request, login: CallerLogin, server: str, pending: PendingLogin, answer: Mapping[str, str]
+    ) -> Response:
+        try:
+            token = await login.finish(pending, answer)
+        except ToolscoutError as error:
+            self._refusals.note(request.scope)
+            return page(f"You are not signed in: {error.message}", error.hint, status=400)
+        caller = await self._identify(request, token)
+        if isinstance(caller, Caller):
+            return await self._begin(server, caller, self._visits.browser_of(request))
+        if caller.status_code == _UNAUTHORIZED:
+            text = "Ask the operator: its log says why."
+            return page("This gateway does not accept your sign-in", text, status=_UNAUTHORIZED)
+        return caller
 
     async def _begin(self, server: str, caller: Caller, browser: str) -> Response:
         config = self._config_for(caller, server)
@@ -239,6 +249,11 @@ class ConnectPages:
             return None
         caller = (access.claims or {}).get(CALLER)
         return caller if isinstance(caller, Caller) else None
+
+
+def _too_many_failures(wait_s: int) -> Response:
+    note_reason("too many failed sign-ins came from this address")
+    return page("Too many failed sign-ins came from this address", "Try again later.", retry_after_s=wait_s)
 
 
 def _link_to(link: str) -> str:

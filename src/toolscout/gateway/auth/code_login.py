@@ -7,17 +7,19 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import httpx2
+from cachetools import TTLCache
 
 from toolscout.errors import SignInError
 from toolscout.gateway.auth.jwks import is_safe, read_metadata
 from toolscout.settings import Settings
 
 _TIMEOUT_S = 10.0
+_KEPT_S = 300.0
 _MAX_BYTES = 262_144
 
 
@@ -40,6 +42,9 @@ class CodeLogin:
     client_secret: str
     scope: str
     resource: str
+    _kept: TTLCache[str, Mapping[str, str]] = field(
+        default_factory=lambda: TTLCache(1, _KEPT_S), init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, settings: Settings) -> CodeLogin | None:
@@ -103,7 +108,10 @@ class CodeLogin:
         return token
 
     async def _metadata(self, client: httpx2.AsyncClient) -> Mapping[str, str]:
-        """Return the issuer's addresses, which must be safe."""
+        """Return the issuer's addresses, which must be safe. They are read once in a while, not for every visitor."""
+        kept = self._kept.get(self.issuer)
+        if kept is not None:
+            return kept
         names = ("authorization_endpoint", "token_endpoint")
         try:
             metadata = await read_metadata(client, self.issuer)
@@ -111,6 +119,7 @@ class CodeLogin:
                 raise ValueError("an address of the issuer does not use https")
         except (httpx2.HTTPError, httpx2.InvalidURL, TypeError, ValueError) as error:
             raise _unusable(error) from error
+        self._kept[self.issuer] = metadata
         return metadata
 
 
