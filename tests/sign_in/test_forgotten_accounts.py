@@ -125,6 +125,21 @@ async def test_the_accounts_of_all_users_go_with_their_server(for_each_user, tmp
     assert revoked(authorization_server) == [True, True]
 
 
+async def test_the_catalogue_does_not_wait_for_an_issuer_when_a_server_with_users_goes(
+    for_each_user, tmp_path, authorization_server
+):
+    async with desk(for_each_user, tmp_path) as here:
+        for scope in (ANN, BOB):
+            await here.sign_in(scope)
+        authorization_server.switch(late=["revoke"])
+        async with asyncio.timeout(WAIT_S):
+            await edit(here)
+        assert await left(here) == []
+        await until(lambda: authorization_server.counts().get("revoke", 0) == 2)
+        authorization_server.switch(late=[])
+    assert revoked(authorization_server) == [True, True]
+
+
 async def test_an_account_goes_with_a_server_that_was_switched_off_before(config, tmp_path, authorization_server):
     async with desk(config, tmp_path) as here:
         await ready(here)

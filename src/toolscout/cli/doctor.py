@@ -107,7 +107,7 @@ def _operating(settings: Settings) -> list[Check]:
 async def _servers(configs: Sequence[Path], settings: Settings) -> list[Check]:
     from toolscout.cli.serve import config_files
     from toolscout.config import read_config
-    from toolscout.scout.servers import check_servers
+    from toolscout.scout.server_check import check_servers
 
     files = config_files(list(configs))
     if not files:

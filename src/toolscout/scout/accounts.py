@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from toolscout.config import Config, ServerConfig
@@ -13,6 +13,7 @@ from toolscout.models import ACCOUNT_KIND, Account, Scope, UnreadableAccount
 from toolscout.ports import Store
 from toolscout.scout.pending_sign_ins import PendingSignIns, name_of
 from toolscout.scout.registered_clients import RegisteredClients
+from toolscout.scout.revocations import Revocations
 from toolscout.settings import Settings
 from toolscout.suggestions import did_you_mean
 from toolscout.telemetry import AuditLog
@@ -35,6 +36,8 @@ class Accounts:
         self._store = store
         self._settings = settings
         self._audit = audit
+        self.revocations = Revocations()
+        """The tokens of removed accounts that are being revoked."""
 
     @cached_property
     def stored(self) -> AccountStore:
@@ -174,8 +177,22 @@ class Accounts:
     async def forget(self, scope: Scope, server: str, config: ServerConfig | None = None) -> bool:
         """Remove whatever account a user has at a server, and revoke its tokens. Return whether the issuer did.
 
+        Without the server's config, an issuer at a private address is not asked.
+        """
+        account = await self._take_away(scope, server)
+        return account is not None and await self._revoke(account, config)
+
+    async def forget_and_revoke_later(self, scope: Scope, server: str, config: ServerConfig | None = None) -> None:
+        """Remove whatever account a user has at a server, and begin to revoke its tokens."""
+        account = await self._take_away(scope, server)
+        if account is not None:
+            self.revocations.begin(partial(self._revoke, account, config))
+
+    async def _take_away(self, scope: Scope, server: str) -> Account | None:
+        """Remove whatever account a user has at a server, and return it with tokens that are to be revoked.
+
         It is removed at once, and again when a renewal has ended that was about to store new tokens. A sign-in that
-        has begun stores none. Without the server's config, an issuer at a private address is not asked.
+        has begun stores none.
         """
         account = await self._readable(scope, server)
         if await self._remove(scope, server):
@@ -183,7 +200,7 @@ class Accounts:
         async with self.stored.changing(scope, server):
             account = await self._readable(scope, server) or account
             await self._remove(scope, server)
-        return account is not None and await self._revoke(account, config)
+        return account
 
     async def find_all_places(self, server: str = "", scope: Scope | None = None) -> set[tuple[Scope, str]]:
         """Return who has an account where, or is signing in there now: at one server, of one user, or all."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cachetools import TTLCache
 
 from toolscout.config import Config, ServerConfig
-from toolscout.errors import ServerUnavailableError, ToolscoutError
+from toolscout.errors import ServerUnavailableError
 from toolscout.models import LOCAL, Caller, Scope, ServerStatus
 from toolscout.ports import CustomServer, LiveServer, Store, ToolSource
 from toolscout.scout.accounts import Accounts
@@ -273,7 +272,12 @@ class LiveServers:
 
     async def _forget(self, scope: Scope, key: str) -> None:
         assert self.accounts is not None  # noqa: S101 - it found the account
-        await self.accounts.forget(scope, key, self._dropped.get(key) or self.config_of(key))
+        await self.accounts.forget_and_revoke_later(scope, key, self._dropped.get(key) or self.config_of(key))
+
+    async def revoked(self) -> None:
+        """Wait until the tokens of removed accounts are revoked, as far as their issuers answer."""
+        if self.accounts:
+            await self.accounts.revocations.settled()
 
     async def close(self) -> None:
         """End every session and process."""
@@ -287,6 +291,8 @@ class LiveServers:
             await server.close()
         if self._downstream is not None:
             await self._downstream.close()
+        if self.accounts:
+            await self.accounts.revocations.close()
 
     def _serves(self, key: str, tenant: str) -> bool:
         tenants = self._servers[key].tenants
@@ -332,11 +338,13 @@ class Sources:
         """Forget one source of a scope, and the accounts of people at it."""
         self.forget(scope, server)
         await self._live.forget_accounts(scope, server)
+        await self._live.revoked()
 
     async def remove_user(self, scope: Scope) -> None:
         """Forget all sources of a user, and their accounts."""
         self.forget(scope)
         await self._live.forget_user(scope)
+        await self._live.revoked()
 
     def by_hand(self, scope: Scope) -> list[ToolSource]:
         """Return the sources that were indexed by hand for a scope."""
@@ -366,31 +374,3 @@ class Sources:
         shared = Scope(tenant=caller.tenant)
         by_hand = {server for scope, server in self._by_hand if scope == shared}
         return replace(caller, servers=self._live.reach(caller.tenant) | by_hand)
-
-
-async def check_servers(config: Config, settings: Settings, store: Store | None = None) -> list[ServerStatus]:
-    """Connect every server of a config once, list its tools, and return the status of each. Nothing is indexed.
-
-    With a store, the accounts in it are used.
-    """
-    servers = LiveServers(settings, store=store)
-    answered: set[str] = set()
-    progress = asyncio.Event()
-
-    async def list_once(key: str) -> None:
-        server = servers.get(key)
-        if server is not None and server.status.state == "ready":
-            with suppress(ToolscoutError):
-                await server.list_tools()
-        answered.add(key)
-        progress.set()
-
-    try:
-        servers.configure(config, {})
-        await servers.start(list_once)
-        while not servers.keys <= answered:
-            await progress.wait()
-            progress.clear()
-        return servers.statuses()
-    finally:
-        await servers.close()
