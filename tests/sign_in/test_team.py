@@ -8,6 +8,7 @@ from downstreams import WAIT_S
 from guarantees import guarantee
 from sign_ins import desk, protected
 from teams import ANN, BOB, Visitor, found, team
+from toolscout.downstream import server
 from toolscout.errors import SignInRequiredError
 from toolscout.models import Caller, Scope
 from toolscout.token_cipher import new_key
@@ -103,10 +104,11 @@ async def test_only_a_valid_key_and_a_server_of_the_users_tenant_lead_to_an_issu
 
 
 async def test_what_is_listed_for_one_user_changes_no_call_of_another(
-    config, tmp_path, authorization_server, protected_server
+    config, tmp_path, authorization_server, protected_server, monkeypatch
 ):
-    """A parameter that the server wants in a header too, in the tool of one user."""
-    protected_server.switch(tools={"bob": ["whoami"]})
+    """A parameter that the server wants in a header too, in the tool of one user. The list of another is forgotten."""
+    monkeypatch.setattr(server, "_MAX_LISTS", 2)
+    protected_server.switch(tools={"bob": ["whoami"], "cal": ["whoami"]})
     async with desk(config, tmp_path) as here:
         for caller in (ANN, BOB):
             authorization_server.switch(approve=caller.user)
@@ -116,7 +118,16 @@ async def test_what_is_listed_for_one_user_changes_no_call_of_another(
         live = here.scout.servers.get("notes")
         assert live is not None
         await live.call_tool("count_notes", {"folder": "inbox"}, caller=ANN)
-    assert [seen["folder"] for seen in protected_server.seen("tools/call")] == ["inbox"]
+        assert live.status.tools == 3
+        cal = Caller(tenant="acme", user="cal")
+        authorization_server.register_user(cal.user)
+        authorization_server.switch(approve=cal.user)
+        await here.sign_in(cal.scope)
+        await here.scout.servers.list_tools("notes", cal.scope)
+        assert live.status.tools == 3, "the list that was used last stays"
+        protected_server.switch(tools={})
+        await live.call_tool("count_notes", {"folder": "sent"}, caller=BOB)
+    assert [seen["folder"] for seen in protected_server.seen("tools/call")] == ["inbox", "sent"]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 import httpx2
-from cachetools import LRUCache
+from cachetools import Cache, LRUCache
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 from mcp_types import METHOD_NOT_FOUND
@@ -99,6 +99,8 @@ class DownstreamServer:
         self._calls = CallsByTenant(config, settings)
         self._secrets = QuotedSecrets(config)
         self._listed: LRUCache[Scope, _Listed] = LRUCache(_MAX_LISTS)
+        self._most_tools = 0
+        self._latest_params: LRUCache[str, dict[tuple[str, ...], str]] = LRUCache(_MAX_LISTS)
         self.ttl_s: float | None = None
         """When to list the tools again, or None if the list is valid until the server reports a change."""
 
@@ -120,7 +122,7 @@ class DownstreamServer:
             title=self.config.title,
             state=self._first.state,
             detail=self._first.detail,
-            tools=max((listed.count for listed in self._listed.values()), default=0),
+            tools=self._most_tools,
             protocol=self._first.protocol,
             since=self._first.since,
             stderr=self._secrets.hide_in_text(self._errors.text(_STDERR_CHARS)),
@@ -225,6 +227,11 @@ class DownstreamServer:
                     if params:
                         header_params[str(tool.get("name"))] = params
         self._listed[scope] = _Listed(len(pages.tools), header_params)
+        # `LRUCache.values` would count as a use of each list.
+        self._most_tools = max(Cache.__getitem__(self._listed, each).count for each in self._listed)
+        for tool in pages.tools:
+            self._latest_params.pop(str(tool.get("name")), None)
+        self._latest_params.update(header_params)
 
     def _headers_of(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> dict[str, str]:
         """Return the arguments that a server wants in headers too, as it listed the tool for the caller.
@@ -232,8 +239,7 @@ class DownstreamServer:
         Another replica may have listed it for them: then as it did for somebody else.
         """
         own = self._listed.get(caller.scope if self.config.per_user else Scope())
-        lists = self._listed.values() if own is None else (own,)
-        params = next((listed.header_params[name] for listed in lists if name in listed.header_params), None)
+        params = (self._latest_params if own is None else own.header_params).get(name)
         return mcp_param_headers(params, arguments) if params else {}
 
     async def call_tool(
