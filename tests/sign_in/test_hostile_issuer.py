@@ -71,6 +71,7 @@ async def test_a_token_that_no_header_can_carry_is_refused_and_not_stored(
         authorization_server.switch(answers={"token": (200, {"access_token": token, "token_type": "Bearer"})})
         with pytest.raises(SignInError, match="cannot be sent in a header") as failed:
             await here.accounts.finish(config, pending, answer)
+        assert await here.accounts.pending.find_places() == [], "it has ended"
         assert not token or token not in str(failed.value)
         assert await here.accounts.stored.find_all() == []
 

@@ -135,11 +135,13 @@ class Accounts:
         from toolscout.downstream.sign_in import flow
         from toolscout.downstream.sign_in.issuers import IssuerClient
 
-        async with IssuerClient(config, self._settings) as client:
-            account = await flow.finish(client, pending, answer)
-        await self.clients.note_end(account.server, account.issuer, pending.redirect_uri)
-        await self._put(account, config, name_of(pending))
-        await self.pending.end(pending.scope, name_of(pending))
+        try:
+            async with IssuerClient(config, self._settings) as client:
+                account = await flow.finish(client, pending, answer)
+            await self.clients.note_end(account.server, account.issuer, pending.redirect_uri)
+            await self._put(account, config, name_of(pending))
+        finally:
+            await self.pending.end(pending.scope, name_of(pending))
         return account
 
     async def users_of(self, server: str) -> list[Scope]:
