@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from guarantees import guarantee
-from sign_ins import REDIRECT, desk, protected, ready
+from sign_ins import REDIRECT, consent, desk, protected, ready
 from teams import ANN, BOB, Visitor, team
 from toolscout.config import Config
 from toolscout.errors import ServerUnavailableError
@@ -72,3 +72,16 @@ async def test_a_client_that_the_issuer_has_forgotten_is_registered_again(
         await here.sign_in()
         await here.sign_in()
     assert registered(authorization_server) == 1
+
+
+async def test_a_sign_in_that_ends_speaks_for_no_other_client(config, tmp_path, authorization_server, monkeypatch):
+    async with desk(config, tmp_path) as here:
+        place = "notes", config.oauth.issuer, REDIRECT
+        first = await here.accounts.begin("notes", config, Scope(), REDIRECT)
+        monkeypatch.setattr(registered_clients, "DOUBTED_S", 0.0)
+        await here.accounts.begin("notes", config, Scope(), REDIRECT)
+        assert registered(authorization_server) == 2
+        await here.accounts.finish(config, first, await consent(first.link))
+        assert await here.accounts.clients.find(*place) is None, "nobody has signed in with the second one"
+        await here.sign_in()
+        assert await here.accounts.clients.find(*place) is not None

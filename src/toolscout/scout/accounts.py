@@ -138,7 +138,7 @@ class Accounts:
         try:
             async with IssuerClient(config, self._settings) as client:
                 account = await flow.finish(client, pending, answer)
-            await self.clients.note_end(account.server, account.issuer, pending.redirect_uri)
+            await self.clients.note_end(account, pending.redirect_uri)
             await self._put(account, config, name_of(pending))
         finally:
             await self.pending.end(pending.scope, name_of(pending))
@@ -166,7 +166,7 @@ class Accounts:
                 account = await sign_in_with_device(
                     client, issuer, known, scope=scope, server=server, before=before, show=show
                 )
-            await self.clients.note_end(server, account.issuer, REDIRECT)
+            await self.clients.note_end(account, REDIRECT)
             await self._put(account, config, name)
         finally:
             await self.pending.end(scope, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from toolscout.models import Scope
 
 if TYPE_CHECKING:
     from toolscout.downstream.sign_in.account_store import AccountStore
-    from toolscout.models import Record
+    from toolscout.models import Account, Record
 
 _KIND = "client"
 DOUBTED_S: Final = 60.0
@@ -52,15 +53,18 @@ class RegisteredClients:
         name = _name(server, issuer, redirect_uri)
         record = await self._accounts.seal(_KIND, Scope(), name, client)
         times = {"began_at": time.time(), "ends_at": client.get("client_secret_expires_at") or 0}
-        await self._store.put_records([replace(record, body={**record.body, **times})])
+        await self._store.put_records([replace(record, body={**record.body, **times, "client": _digest_of(client)})])
         for other in await self._of(server):
             if _port_of(other) and _port_of(record) and other.name != name:
                 await self._store.remove_record(_KIND, Scope(), other.name)
 
-    async def note_end(self, server: str, issuer: str, redirect_uri: str) -> None:
-        """Note that a sign-in with a client came to its end, so the issuer knows the client."""
-        record = await self._record(server, issuer, redirect_uri)
-        if record is not None:
+    async def note_end(self, account: Account, redirect_uri: str) -> None:
+        """Note that a sign-in with a client came to its end, so the issuer knows the client.
+
+        That says nothing about another client that was registered meanwhile.
+        """
+        record = await self._record(account.server, account.issuer, redirect_uri)
+        if record is not None and record.body.get("client") == _digest_of(account.client):
             await self._store.put_records([replace(record, body={**record.body, "began_at": 0})])
 
     async def forget(self, server: str) -> None:
@@ -81,6 +85,10 @@ class RegisteredClients:
 
 def _name(server: str, issuer: str, redirect_uri: str) -> str:
     return f"{server} {issuer} {redirect_uri}"
+
+
+def _digest_of(client: Mapping[str, Any]) -> str:
+    return hashlib.sha256(str(client.get("client_id")).encode()).hexdigest()
 
 
 def _port_of(record: Record) -> int:
