@@ -143,8 +143,7 @@ class Console:
             pending = await self._login.begin(self._origin(request) + _CALLBACK)
             response = json_response({"link": pending.link})
             # The session that follows belongs to the page that begins, so its proof travels in the sealed cookie.
-            kept = {"state": pending.state, "verifier": pending.verifier, "page": body.proof}
-            self._sessions.set(request, response, "login", kept, body.proof, _LOGIN_S)
+            self._sessions.set(request, response, "login", {**pending.kept, "page": body.proof}, body.proof, _LOGIN_S)
         except ToolscoutError as error:
             return problem(error)
         return response
@@ -152,13 +151,9 @@ class Console:
     async def _finish_login(self, request: Request) -> Response:
         """Take the issuer's answer, in the browser that began."""
         kept, answer = self._sessions.get(request, "login"), dict(request.query_params)
-        if (
-            self._login is None
-            or kept is None
-            or not secrets.compare_digest(str(kept["state"]).encode(), answer.get("state", "").encode())
-        ):
+        pending = PendingLogin.of(kept, self._origin(request) + _CALLBACK, answer) if kept is not None else None
+        if self._login is None or kept is None or pending is None:
             return page("This sign-in did not begin here", "Go back to the console, and begin again.", status=400)
-        pending = PendingLogin(self._origin(request) + _CALLBACK, kept["state"], kept["verifier"], "")
         try:
             token = await self._login.finish(pending, answer)
             await self._verify(token)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -43,7 +42,7 @@ class CallerLogin:
     async def begin(self, server: str, browser: str) -> tuple[str, str]:
         """Return where the person signs in, and the cookie to keep here. Raise SignInError if they cannot."""
         pending = await self._login.begin(self._redirect_uri)
-        kept = {"state": pending.state, "verifier": pending.verifier, "server": server, "browser": digest_of(browser)}
+        kept = {**pending.kept, "server": server, "browser": digest_of(browser)}
         return pending.link, await self._visits.seal(_KIND, "", kept)
 
     def remember(self, response: Response, cookie: str) -> None:
@@ -53,12 +52,10 @@ class CallerLogin:
     async def server_of(self, request: Request, answer: Mapping[str, str]) -> tuple[str, PendingLogin] | None:
         """Return for which server this browser began the sign-in that an answer belongs to, or None if it did not."""
         kept = await self._visits.unseal(_KIND, "", self._visits.cookie_of(request, _KIND))
-        state, browser = answer.get("state", ""), digest_of(self._visits.browser_of(request))
-        if kept is None or kept["browser"] != browser:
+        if kept is None or kept["browser"] != digest_of(self._visits.browser_of(request)):
             return None
-        if not secrets.compare_digest(str(kept["state"]).encode(), state.encode()):
-            return None
-        return str(kept["server"]), PendingLogin(self._redirect_uri, kept["state"], kept["verifier"], "")
+        pending = PendingLogin.of(kept, self._redirect_uri, answer)
+        return (str(kept["server"]), pending) if pending is not None else None
 
     async def finish(self, pending: PendingLogin, answer: Mapping[str, str]) -> str:
         """Return the person's token. Raise SignInError if there is none."""

@@ -30,7 +30,20 @@ class PendingLogin:
     redirect_uri: str
     state: str
     verifier: str
-    link: str
+    link: str = ""
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """What a sealed cookie of the browser holds of it."""
+        return {"state": self.state, "verifier": self.verifier}
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any], redirect_uri: str, answer: Mapping[str, str]) -> PendingLogin | None:
+        """Return the sign-in that a cookie holds, or None if the issuer's answer belongs to another one."""
+        state = str(kept["state"])
+        if not secrets.compare_digest(state.encode(), answer.get("state", "").encode()):
+            return None
+        return cls(redirect_uri, state, str(kept["verifier"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
