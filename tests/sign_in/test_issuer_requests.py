@@ -77,8 +77,9 @@ async def test_a_sign_in_ends_after_ten_minutes(config, tmp_path, authorization_
         with pytest.raises(SignInError, match="took too long"):
             await here.accounts.finish(config, late, answer)
         assert "token" not in authorization_server.counts()
+        pending = await here.accounts.begin("notes", config, Scope(), REDIRECT)
         just = replace(pending, began_at=pending.began_at - 570)
-        assert (await here.accounts.finish(config, just, answer)).access_token
+        assert (await here.accounts.finish(config, just, await consent(pending.link))).access_token
 
 
 async def test_a_sign_in_that_began_for_another_address_does_not_end(config, tmp_path, authorization_server):
