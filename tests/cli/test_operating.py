@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ import pytest
 
 from servers import stdio
 from serving import write_config
-from toolscout.cli.dates import ago, since, until
 from toolscout.definition_diff import compare, unified
-from toolscout.errors import InvalidValueError
 
 Run = Callable[..., Any]
 EITHER = str(Path(__file__).parent.parent / "either_server.py")
@@ -382,23 +379,3 @@ def test_only_the_sentence_that_changed_is_shown_as_changed() -> None:
 
 
 # Times
-
-
-def test_times_are_read_as_people_write_them() -> None:
-    now = time.time()
-    assert abs(until("90d", "--expires") - now - 90 * 86_400) < 5
-    assert abs(since("2h", "--since") - now + 7_200) < 5
-    assert since("2027-01-01", "--since") == 1_798_761_600
-    assert since("2027-01-01T02:00:00+02:00", "--since") == 1_798_761_600
-    for wrong in ("", "d", "-1d", "1y", "tomorrow", "99999999d"):
-        with pytest.raises(InvalidValueError):
-            until(wrong, "--expires")
-
-
-@pytest.mark.parametrize(
-    ("distance", "said"),
-    [(0, "just now"), (-300, "5 minutes ago"), (-7_200, "2 hours ago"), (86_400 * 3, "in 3 days"), (30, "soon")],
-)
-def test_times_are_written_for_people(distance: float, said: str) -> None:
-    assert ago(1_000_000 + distance, now=1_000_000) == said
-    assert ago(None) == "never"
